@@ -27,7 +27,7 @@ package() {
 }
 
 # promtool is taken out of its package, because installing that starts a Prometheus server.
-promtool() {
+prometheus_tool() {
   command -v promtool >/dev/null || [ -x "$dir/promtool" ] && return
   local tmp
   tmp=$(mktemp -d) || return
@@ -51,7 +51,7 @@ package ripgrep rg
 package python3 python3
 package chromium chromium
 package systemd-journal-remote /lib/systemd/systemd-journal-remote
-promtool
+prometheus_tool
 victoria_logs
 
 [ ${#missing[@]} = 0 ] && exit 0
