@@ -1,0 +1,91 @@
+// Command rwannotate reads RisingWave logs, recognises known errors and says
+// what they mean and what to do. This package parses the command line, wires
+// the parts together and decides the exit code; everything else is internal/.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, part of the command-line contract (design: 0 done, 1 runtime
+// error, 2 usage, 10 --fail-on matched, 78 bad configuration or catalogue).
+const (
+	exitOK      = 0
+	exitRuntime = 1
+	exitUsage   = 2
+	exitFailOn  = 10
+	exitConfig  = 78
+)
+
+// streams are the process's standard streams, handed down so that commands can
+// be tested in-process.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// exitError carries an exit code to main. An empty message prints nothing.
+type exitError struct {
+	code int
+	msg  string
+}
+
+func (e exitError) Error() string { return e.msg }
+
+func exitf(code int, format string, args ...any) error {
+	return exitError{code, fmt.Sprintf(format, args...)}
+}
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, std streams) int {
+	root := newRoot(std)
+	root.SetArgs(args)
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var exit exitError
+	if !errors.As(err, &exit) {
+		exit = exitError{exitRuntime, err.Error()}
+	}
+	if exit.msg != "" {
+		fmt.Fprintln(std.err, "rwannotate: "+exit.msg)
+	}
+	return exit.code
+}
+
+func newRoot(std streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rwannotate",
+		Short: "Recognise known errors in RisingWave logs and say what to do about them",
+		Long: `rwannotate reads RisingWave log streams (files, Kubernetes container logs,
+journalctl piped in), recognises known errors and emits one enriched event for
+each: which error it is, how severe, what it means, what to do.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_ = cmd.Help()
+			return exitError{code: exitUsage}
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exitf(exitUsage, "%v (see %q)", err, cmd.CommandPath()+" --help")
+	})
+	root.AddCommand(commands(std)...)
+	return root
+}

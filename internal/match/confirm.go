@@ -1,0 +1,216 @@
+package match
+
+import (
+	"strings"
+
+	"github.com/rwannotate/rwannotate/internal/logline"
+)
+
+// maxInput caps the text that one confirmation looks at. An expression is
+// linear in it, so a hostile text costs little.
+const maxInput = 64 << 10
+
+// leadingInput is how far before the literal a match may begin where the
+// wording starts with a placeholder.
+const leadingInput = 8 << 10
+
+// A found is one confirmed wording in one segment.
+type found struct {
+	p       *pattern
+	segment int
+	start   int      // of the match in the segment's text
+	end     int      // behind the last argument
+	spans   [][2]int // where its literal texts stand
+	args    []string
+}
+
+// find returns the confirmed wordings in a segment, in the order of their
+// literals.
+func (m *Matcher) find(dst []found, rec *logline.Record, segment int) []found {
+	if m.auto == nil {
+		return dst
+	}
+	seg := &rec.Segments[segment]
+	from := len(dst)
+	for _, hit := range m.auto.FindAllOverlapping([]byte(seg.Text)) {
+		for _, id := range m.byID[hit.PatternID] {
+			p := m.patterns[id]
+			if covered(dst[from:], p, hit.Start) {
+				continue
+			}
+			if f, ok := p.confirm(rec, seg, hit.Start); ok {
+				f.segment = segment
+				dst = append(dst, f)
+			}
+		}
+	}
+	return dst
+}
+
+// covered reports whether a literal at that place belongs to a match of the
+// same wording found before.
+func covered(before []found, p *pattern, at int) bool {
+	for i := range before {
+		if f := &before[i]; f.p == p && at >= f.start && at < f.end {
+			return true
+		}
+	}
+	return false
+}
+
+// confirm runs the expression over the text around the literal at seg.Text[at]
+// and captures the arguments.
+func (p *pattern) confirm(rec *logline.Record, seg *logline.Segment, at int) (found, bool) {
+	text := seg.Text
+	from := at - p.offset
+	if p.offset < 0 {
+		from = leadingStart(text, at)
+		if p.pieces == nil || p.pieces[0] != "" {
+			from = max(0, at-leadingInput)
+		}
+	}
+	if from < 0 || p.offset >= 0 && insideWord(text, from) {
+		return found{}, false
+	}
+	window := text[from:min(len(text), from+maxInput)]
+	caps := p.compile().FindStringSubmatchIndex(window)
+	if caps == nil {
+		return found{}, false
+	}
+	f := found{p: p, start: from + caps[0], end: from + caps[1]}
+	groups := caps[2:]
+	if better := p.balanced(window); better != nil {
+		groups = better
+	}
+	p.arguments(&f, rec, seg, from, groups)
+	return f, true
+}
+
+// insideWord reports whether the text at from goes on with a word that starts
+// before: "Storage error: " inside "BackupStorage error: " is another wording.
+// An escaped line end ("\\n") before is no part of a word.
+func insideWord(text string, from int) bool {
+	return from > 0 && isWord(text[from]) && isWord(text[from-1]) && (from < 2 || text[from-2] != '\\')
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// leadingStart is where a leading placeholder's value begins: behind the last
+// colon, equals sign or line end before the literal.
+func leadingStart(text string, at int) int {
+	from := max(0, at-leadingInput)
+	before := text[from:at]
+	start := strings.LastIndexByte(before, '\n') + 1
+	if i := strings.LastIndex(strings.TrimRight(before, ": "), ": "); i+2 > start && i >= 0 {
+		start = i + 2
+	}
+	if i := strings.LastIndexByte(before, '='); i+1 > start && i > 0 && before[i-1] != ' ' && i+1 < len(before) {
+		start = i + 1
+	}
+	return from + start
+}
+
+// arguments fills in the arguments and where the literal texts stand. groups
+// are index pairs relative to from.
+func (p *pattern) arguments(f *found, rec *logline.Record, seg *logline.Segment, from int, groups []int) {
+	pos := f.start
+	for i := 0; i+1 < len(groups); i += 2 {
+		if groups[i] < 0 {
+			f.args = append(f.args, "")
+			continue
+		}
+		a, b := from+groups[i], from+groups[i+1]
+		if p.trailing && i+2 == len(groups) {
+			b = a + argumentEnd(seg.Text[:min(len(seg.Text), from+maxInput)], f.start, a, rec.Pretty, seg.Exact, p.prose) - a
+			f.end = b
+		} else {
+			f.end = max(f.end, b)
+		}
+		if a > pos {
+			f.spans = append(f.spans, [2]int{pos, a})
+		}
+		pos = b
+		f.args = append(f.args, seg.Text[a:b])
+	}
+	if f.end > pos {
+		f.spans = append(f.spans, [2]int{pos, f.end})
+	}
+}
+
+// maxTries bounds the search for a balanced end of one argument.
+const maxTries = 64
+
+// balanced finds the literal texts of a simple wording in order so that each
+// argument between them has balanced brackets and quotes: a Debug value may
+// contain the very text that follows it. nil if the expression's own groups
+// are as good.
+func (p *pattern) balanced(window string) []int {
+	if len(p.pieces) < 3 || p.pieces[0] == "" || !strings.HasPrefix(window, p.pieces[0]) {
+		return nil
+	}
+	pos := len(p.pieces[0])
+	var groups []int
+	for _, next := range p.pieces[1 : len(p.pieces)-1] {
+		end := balancedEnd(window, pos, next)
+		if next == "" || end < 0 {
+			return nil
+		}
+		groups = append(groups, pos, end)
+		pos = end + len(next)
+	}
+	last := p.pieces[len(p.pieces)-1]
+	end := pos + 1
+	if last != "" {
+		if end = balancedEnd(window, pos, last); end < 0 {
+			return nil
+		}
+	}
+	if end > len(window) {
+		return nil
+	}
+	return append(groups, pos, end)
+}
+
+// balancedEnd returns where the text next first stands behind a balanced,
+// non-empty value that starts at pos; else where it first stands; else -1.
+func balancedEnd(s string, pos int, next string) int {
+	first := -1
+	for at, tries := pos+1, 0; tries < maxTries && at <= len(s); tries++ {
+		i := strings.Index(s[at:], next)
+		if i < 0 {
+			break
+		}
+		at += i
+		if first < 0 {
+			first = at
+		}
+		if isBalanced(s[pos:at]) {
+			return at
+		}
+		at++
+	}
+	return first
+}
+
+func isBalanced(s string) bool {
+	depth := 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		case '\\':
+			i++
+		case '"':
+			end := quoteEnd(s, i)
+			if end < 0 {
+				return false
+			}
+			i = end
+		}
+	}
+	return depth == 0
+}

@@ -1,0 +1,251 @@
+package pipeline
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rwannotate/rwannotate/internal/annotate"
+	"github.com/rwannotate/rwannotate/internal/logline"
+)
+
+// A writer is one of those whose lines share a stream: its records are put
+// together apart from the others'.
+type writer struct {
+	source *logline.Source
+	stream string
+}
+
+// A record is being put together from lines.
+type record struct {
+	writer    writer
+	text      []byte // payloads, joined
+	stamp     logline.Stamp
+	stampBuf  []byte
+	offset    int64 // of its first line
+	line      int64
+	touched   time.Time
+	before    []byte // journal cursor of the entry before
+	hit       bool   // a literal of the catalogue is in it
+	check     bool   // whether one is must be looked up in the joined text
+	partial   bool   // its last line goes on
+	headless  bool   // does not start with a header
+	truncated bool
+	from      int // the text before was looked at with the record before
+
+	blank             bool // its last line is empty
+	blankAt, blankNum int64
+}
+
+// take adds one line without its envelope to the record it belongs to.
+func (s *Stream) take(l *logline.Line, offset int64, hit bool) {
+	if l.Skip {
+		s.keepCursor(l)
+		return
+	}
+	r := s.find(l)
+	switch {
+	case r != nil && r.partial:
+		r.check = true
+	case r == nil || s.starts(r, l):
+		at, num := offset, s.line
+		if r != nil {
+			if r.blank && logline.IsPanic(l.Payload) {
+				at, num = r.blankAt, r.blankNum // the hook prints an empty line first
+			}
+			s.close(r)
+		}
+		r = s.begin(l, at, num)
+	default:
+		r.text = append(r.text, '\n')
+	}
+	if r.blank = len(l.Payload) == 0; r.blank {
+		r.blankAt, r.blankNum = offset, s.line
+	}
+	r.partial = l.Partial
+	r.hit = r.hit || hit
+	r.touched = s.now
+	s.last = r
+	s.add(r, l.Payload)
+	s.keepCursor(l)
+}
+
+func (s *Stream) keepCursor(l *logline.Line) {
+	if len(l.Cursor) > 0 {
+		s.cursor = append(s.cursor[:0], l.Cursor...)
+	}
+}
+
+// find returns the open record of a line's writer.
+func (s *Stream) find(l *logline.Line) *record {
+	w := writer{l.Source, l.Stream}
+	if s.last != nil && s.last.writer == w {
+		return s.last
+	}
+	return s.open[w]
+}
+
+// starts reports whether a line starts a record of its own rather than
+// continuing r. Text without any header has no structure to go by: there each
+// line stands alone unless it is indented or empty.
+func (s *Stream) starts(r *record, l *logline.Line) bool {
+	if logline.IsHeader(l.Payload) {
+		return true
+	}
+	return r.headless && len(l.Payload) > 0 && l.Payload[0] != ' ' && l.Payload[0] != '\t'
+}
+
+// maxOpen bounds the writers with an open record.
+const maxOpen = 1024
+
+func (s *Stream) begin(l *logline.Line, offset, line int64) *record {
+	if len(s.open) >= maxOpen {
+		s.close(s.byAge()[0])
+	}
+	var r *record
+	if n := len(s.free); n > 0 {
+		r, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		r = &record{}
+	}
+	*r = record{text: r.text[:0], stampBuf: r.stampBuf[:0], before: append(r.before[:0], s.cursor...)}
+	r.writer = writer{l.Source, l.Stream}
+	r.stamp = l.Stamp.AppendTo(&r.stampBuf)
+	r.offset, r.line = offset, line
+	r.headless = !logline.IsHeader(l.Payload)
+	s.open[r.writer] = r
+	return r
+}
+
+// add appends a payload within the record's limit.
+func (s *Stream) add(r *record, payload []byte) {
+	for len(r.text)+len(payload) > s.opt.MaxRecord {
+		n := max(0, s.opt.MaxRecord-len(r.text))
+		r.text = append(r.text, payload[:n]...)
+		payload = payload[n:]
+		s.limit(r, len(payload) > 0)
+	}
+	r.text = append(r.text, payload...)
+}
+
+// overlap is what a record that goes on behind its limit repeats, so that a
+// message across the cut is seen whole. It exceeds any wording's literal text.
+const overlap = 1 << 10
+
+// limit looks at a record that has reached its limit and lets it go on as a
+// further record with the same header. midLine tells that the cut is inside a
+// line.
+func (s *Stream) limit(r *record, midLine bool) {
+	if len(r.text) < s.opt.MaxRecord {
+		return
+	}
+	r.truncated = true
+	s.stats.Truncated++
+	s.report(r)
+	head := logline.HeaderLen(r.text[:min(len(r.text), 2<<10)])
+	keep := 0
+	if midLine {
+		keep = overlap
+	}
+	tail := r.text[len(r.text)-keep:]
+	r.text = append(r.text[:head], tail...)
+	r.from = keep
+	r.hit, r.check = false, midLine
+}
+
+// close reports a record and takes it out of the open ones.
+func (s *Stream) close(r *record) {
+	delete(s.open, r.writer)
+	if s.last == r {
+		s.last = nil
+	}
+	if s.giant == r {
+		s.giant = nil
+	}
+	s.report(r)
+	if cap(r.text) <= startBuffer {
+		s.free = append(s.free, r)
+	}
+}
+
+// byAge lists the open records, oldest first.
+func (s *Stream) byAge() []*record {
+	if len(s.open) == 0 {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(s.open), func(a, b *record) int { return cmp.Compare(a.offset, b.offset) })
+}
+
+// report decides what a complete record reports and emits it.
+func (s *Stream) report(r *record) {
+	m := s.matcher()
+	if s.err != nil || !r.hit && !(r.check && m.Contains(r.text)) {
+		return
+	}
+	s.stats.Candidates++
+	reported := false
+	at := r.offset
+	for _, part := range logline.SplitGlued(r.text) {
+		reported = s.reportPart(r, part, at) || reported
+		at += int64(len(part))
+	}
+	if !reported {
+		s.stats.Rejected++
+	}
+}
+
+func (s *Stream) reportPart(r *record, text []byte, offset int64) bool {
+	rec := logline.Parse(text)
+	res, ok := s.matcher().Match(&rec, r.from)
+	if !ok {
+		return false
+	}
+	at, from := s.time(&rec, r)
+	if s.echoes.repeated(&res, at) {
+		s.stats.Echoes++
+		if !s.opt.Echoes {
+			return true
+		}
+	}
+	origin := annotate.Origin{Input: s.info.Input, Path: s.info.Path, Offset: offset, LineNumber: r.line,
+		Stream: r.writer.stream, Truncated: r.truncated, TimeFrom: from}
+	k8s := s.info.K8s
+	src := r.writer.source
+	if src == nil {
+		src = &logline.Source{}
+	}
+	origin.Unit, origin.Host = src.Unit, src.Host
+	fill(&k8s.Pod, src.Pod)
+	fill(&k8s.Namespace, src.Namespace)
+	if src.Pod != "" {
+		fill(&k8s.Container, src.Container)
+	}
+	component := logline.ComponentOf(&rec, k8s.Container, src.Container, src.Unit, k8s.Pod, s.info.Path)
+	if component == "" {
+		component = logline.FileComponent(res.Outermost.FilePath)
+	}
+	ev := annotate.New(&rec, &res, component, at, k8s, origin, s.opt.Mask)
+	s.stats.Events++
+	if err := s.emit(&ev); err != nil {
+		s.err = err
+	}
+	return true
+}
+
+func fill(dst *string, value string) {
+	if *dst == "" {
+		*dst = value
+	}
+}
+
+// time is the record's own, else the envelope's, else now.
+func (s *Stream) time(rec *logline.Record, r *record) (at time.Time, from string) {
+	if !rec.Time.IsZero() {
+		return rec.Time, "record"
+	}
+	if t, ok := r.stamp.Time(s.now); ok {
+		return t, "envelope"
+	}
+	return s.now.UTC(), "receive"
+}
