@@ -168,6 +168,7 @@ func startTimes(ctx context.Context, s settings, r *report) error {
 			runs = append(runs, u)
 		}
 		r.judge(c.what, float64(medianBy(runs, byWall).wall.Microseconds())/1000, c.bar, "%.0f")
+		r.note("the same, CPU", fmt.Sprintf("%d", medianBy(runs, byCPU).cpu.Milliseconds()))
 	}
 	return nil
 }

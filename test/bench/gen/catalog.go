@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/rwannotate/rwannotate/internal/catalog"
@@ -90,8 +91,14 @@ func knownErrors(ts Templates, n int) []Template {
 // straddles reports whether lit occurs where a healthy message ends and its
 // first field begins: "… is missing" followed by "actor_id=7".
 func straddles(noise, lit string) bool {
-	for _, name := range fieldNames {
-		if i := strings.Index(lit, " "+name); i >= 0 && strings.Contains(noise, lit[:i]+" \n") {
+	for i := range len(lit) {
+		if lit[i] != ' ' {
+			continue
+		}
+		begins := func(name string) bool {
+			return strings.HasPrefix(lit[i+1:], name) || strings.HasPrefix(name, lit[i+1:])
+		}
+		if slices.ContainsFunc(fieldNames, begins) && strings.Contains(noise, lit[:i]+" \n") {
 			return true
 		}
 	}

@@ -13,9 +13,9 @@ func (g *generator) hit() (rec record, seed bool, text string) {
 	k := r.IntN(2 * seedCount)
 	seed = k < seedCount
 	if !seed {
-		k = r.IntN(len(g.known))
+		k = r.IntN(len(g.templates.known))
 	}
-	t := g.known[k]
+	t := g.templates.known[k]
 	text = g.errorText(t)
 	context := pick(r, g.templates.Log)
 	switch {

@@ -40,7 +40,7 @@ type Options struct {
 	Seed      uint64    // decides all that is random
 	HitRate   float64   // share of records that carry a known error: 0.001 is one in a thousand
 	Form      Form      // "" is Text
-	Templates Templates // the zero value is LoadTemplates()
+	Templates Templates // what LoadTemplates returned, for who writes many logs; the zero value loads them
 }
 
 // Stats says what was written.
@@ -63,19 +63,17 @@ type generator struct {
 	rand      *rand.Rand
 	now       time.Time
 	templates Templates
-	known     []Template
 }
 
 // Write writes a log.
 func Write(w io.Writer, opt Options) (Stats, error) {
-	if opt.Templates.Info == nil {
+	if opt.Templates.known == nil {
 		opt.Templates = LoadTemplates()
 	}
 	g := &generator{
 		rand:      rand.New(rand.NewPCG(opt.Seed, 0x5eed)),
 		now:       time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 		templates: opt.Templates,
-		known:     knownErrors(opt.Templates, knownCount),
 	}
 	format, wrap, err := form(opt.Form)
 	if err != nil {

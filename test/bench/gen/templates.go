@@ -27,6 +27,8 @@ type Templates struct {
 	Info, Debug, Warn []Template // healthy lines
 	Log               []Template // texts under which errors are logged
 	Errors            []Template // the errors themselves
+
+	known []Template // those that Write puts into logs
 }
 
 // LoadTemplates reads the embedded table: level, file, line, template.
@@ -50,6 +52,7 @@ func LoadTemplates() Templates {
 			ts.Errors = append(ts.Errors, t)
 		}
 	}
+	ts.known = knownErrors(ts, knownCount)
 	return ts
 }
 
