@@ -4,5 +4,7 @@ import "github.com/spf13/cobra"
 
 // commands lists the subcommands; each lives in a file of its own name.
 func commands(std streams) []*cobra.Command {
-	return []*cobra.Command{}
+	return []*cobra.Command{
+		newScanCmd(std),
+	}
 }

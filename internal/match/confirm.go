@@ -62,28 +62,55 @@ func covered(before []found, p *pattern, at int) bool {
 // and captures the arguments.
 func (p *pattern) confirm(rec *logline.Record, seg *logline.Segment, at int) (found, bool) {
 	text := seg.Text
-	from := at - p.offset
-	if p.offset < 0 {
-		from = leadingStart(text, at)
-		if p.pieces == nil || p.pieces[0] != "" {
-			from = max(0, at-leadingInput)
+	for _, from := range p.starts(text, at) {
+		window := text[from:min(len(text), from+maxInput)]
+		caps := p.compile().FindStringSubmatchIndex(window)
+		if caps == nil {
+			continue
+		}
+		f := found{p: p, start: from + caps[0], end: from + caps[1]}
+		groups := caps[2:]
+		if better := p.balanced(window); better != nil {
+			groups = better
+		}
+		p.arguments(&f, rec, seg, from, groups)
+		return f, true
+	}
+	return found{}, false
+}
+
+// maxStarts bounds the places tried for the start of one match.
+const maxStarts = 8
+
+// starts lists where a match with the literal at text[at] may begin, best
+// first. If the literal's place in the wording is fixed there is one. If the
+// wording starts with other literal text, it is the nearest occurrences of
+// that before: an earlier one would take what stands between into the first
+// argument.
+func (p *pattern) starts(text string, at int) []int {
+	switch {
+	case p.offset >= 0:
+		if from := at - p.offset; from >= 0 && !insideWord(text, from) {
+			return []int{from}
+		}
+		return nil
+	case p.pieces == nil:
+		return []int{max(0, at-leadingInput)}
+	case p.pieces[0] == "":
+		return []int{leadingStart(text, at)}
+	}
+	var starts []int
+	low := max(0, at-leadingInput)
+	for end := at; len(starts) < maxStarts; {
+		i := strings.LastIndex(text[low:end], p.pieces[0])
+		if i < 0 {
+			break
+		}
+		if end = low + i + len(p.pieces[0]) - 1; !insideWord(text, low+i) {
+			starts = append(starts, low+i)
 		}
 	}
-	if from < 0 || p.offset >= 0 && insideWord(text, from) {
-		return found{}, false
-	}
-	window := text[from:min(len(text), from+maxInput)]
-	caps := p.compile().FindStringSubmatchIndex(window)
-	if caps == nil {
-		return found{}, false
-	}
-	f := found{p: p, start: from + caps[0], end: from + caps[1]}
-	groups := caps[2:]
-	if better := p.balanced(window); better != nil {
-		groups = better
-	}
-	p.arguments(&f, rec, seg, from, groups)
-	return f, true
+	return starts
 }
 
 // insideWord reports whether the text at from goes on with a word that starts

@@ -108,7 +108,7 @@ func newPattern(record int, template, expr string) (*pattern, error) {
 	}
 	p.trailing, p.prose = trailingGroup(tree, runs)
 	anchor := ""
-	if p.offset >= 0 {
+	if p.offset >= 0 || p.pieces != nil {
 		anchor = `\A`
 	}
 	p.compile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(anchor + "(?s:" + expr + ")") })

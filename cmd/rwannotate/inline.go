@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/rwannotate/rwannotate/internal/annotate"
+	"github.com/rwannotate/rwannotate/internal/logline"
+	"github.com/rwannotate/rwannotate/internal/match"
+)
+
+// An inline report prints the log itself, with the explanation under the first
+// line of each record that holds a known error, as compilers do. Lines wait
+// until it is decided whether they do.
+type inline struct {
+	w       *bufio.Writer
+	term    terminal
+	matcher *match.Matcher
+	pending []byte // read, not yet printed
+	offset  int64  // of pending[0] in the input
+	events  []annotate.Event
+	clean   []byte
+}
+
+func newInline(w *bufio.Writer, term terminal, m *match.Matcher) *inline {
+	return &inline{w: w, term: term, matcher: m}
+}
+
+func (p *inline) read(b []byte) { p.pending = append(p.pending, b...) }
+
+func (p *inline) event(ev *annotate.Event) error {
+	p.events = append(p.events, *ev)
+	return nil
+}
+
+func (p *inline) settled(offset int64) error {
+	for p.offset < offset && len(p.pending) > 0 {
+		end := bytes.IndexByte(p.pending, '\n') + 1
+		if end == 0 {
+			end = len(p.pending)
+		}
+		p.line(p.pending[:end])
+		p.offset += int64(end)
+		p.pending = p.pending[end:]
+	}
+	if len(p.pending) == 0 {
+		p.pending = nil
+	}
+	return p.w.Flush()
+}
+
+// line prints one line and the explanations that belong under it. Control
+// characters in the log must not drive the terminal.
+func (p *inline) line(b []byte) {
+	p.clean = logline.Clean(p.clean[:0], bytes.TrimRight(b, "\r\n"))
+	p.w.Write(p.clean)
+	p.w.WriteByte('\n')
+	kept := p.events[:0]
+	for i := range p.events {
+		if ev := p.events[i]; ev.Origin.Offset < p.offset+int64(len(b)) {
+			p.explain(&ev)
+		} else {
+			kept = append(kept, ev)
+		}
+	}
+	p.events = kept
+}
+
+func (p *inline) explain(ev *annotate.Event) {
+	r, ok := p.matcher.Lookup(ev.Error.ID)
+	if !ok {
+		return
+	}
+	margin := "  " + p.term.paint(severityColor(ev.Level), "│") + " "
+	fmt.Fprintf(p.w, "  %s %s  %s\n", p.term.paint(severityColor(ev.Level), "╰─"), p.term.paint(severityColor(r.Severity), r.Severity), p.term.paint(bold, name(r)))
+	for _, line := range wrap(r.Documentation, p.term.width-4) {
+		fmt.Fprintf(p.w, "%s%s\n", margin, line)
+	}
+	for i, solution := range r.Solutions {
+		for j, line := range wrap(solution, p.term.width-8) {
+			lead := fmt.Sprintf("%d. ", i+1)
+			if j > 0 {
+				lead = strings.Repeat(" ", len(lead))
+			}
+			fmt.Fprintf(p.w, "%s %s%s\n", margin, lead, line)
+		}
+	}
+}
+
+func (p *inline) finish(totals) error { return p.w.Flush() }
