@@ -6,5 +6,10 @@ import "github.com/spf13/cobra"
 func commands(std streams) []*cobra.Command {
 	return []*cobra.Command{
 		newScanCmd(std),
+		newExplainCmd(std),
+		newConfigCmd(std),
+		newVersionCmd(std),
+		newExplainCmd(std),
+		newVersionCmd(std),
 	}
 }
