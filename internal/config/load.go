@@ -425,13 +425,16 @@ func envOverrides(env Env) ([]Override, []Problem) {
 	var problems []Problem
 	for name := range env {
 		for prefix, keys := range sections {
-			rest, ok := strings.CutPrefix(name, prefix)
+			rest, ok := strings.CutPrefix(name+"_", prefix)
 			if !ok || known[name] {
 				continue
 			}
 			p := Problem{Source: name, Message: "this variable sets nothing", Warning: true}
-			if near := closest(rest, keys); near != "" {
+			if near := closest(strings.TrimSuffix(rest, "_"), keys); near != "" {
 				p.Message += fmt.Sprintf("; did you mean %s%s?", prefix, strings.ToUpper(near))
+			}
+			if rest == "" {
+				p.Message += fmt.Sprintf("; did you mean %s%s?", prefix, strings.ToUpper(keys[0]))
 			}
 			problems = append(problems, p)
 		}
