@@ -234,10 +234,8 @@ func inspect(p goPackage, file *ast.File) (found []finding) {
 		}
 		inMain := isFunc && p.Name == "main" && fn.Recv == nil && fn.Name.Name == "main"
 		ast.Inspect(decl, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 0 {
-				if sel, ok := call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Fatal" {
-					found = append(found, finding{sel.Pos(), "Fatal() ends the process"})
-				}
+			if call, ok := n.(*ast.CallExpr); ok {
+				found = append(found, inspectCall(call, isPure)...)
 			}
 			sel, ok := n.(*ast.SelectorExpr)
 			if !ok {
@@ -250,8 +248,6 @@ func inspect(p goPackage, file *ast.File) (found []finding) {
 				found = append(found, finding{sel.Pos(), "os.Exit outside main"})
 			case pkg.Name == "log" && (strings.HasPrefix(sel.Sel.Name, "Fatal") || strings.HasPrefix(sel.Sel.Name, "Panic")):
 				found = append(found, finding{sel.Pos(), "log." + sel.Sel.Name + " ends the process"})
-			case pkg.Name == "time" && isPure && slices.Contains(clock, sel.Sel.Name):
-				found = append(found, finding{sel.Pos(), "time." + sel.Sel.Name + ": the time is passed in"})
 			}
 			return true
 		})
@@ -259,11 +255,28 @@ func inspect(p goPackage, file *ast.File) (found []finding) {
 	return found
 }
 
+// inspectCall looks at calls only: time.Now as the default of an injected clock
+// is fine.
+func inspectCall(call *ast.CallExpr, isPure bool) []finding {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return nil
+	}
+	pkg, _ := sel.X.(*ast.Ident)
+	switch {
+	case sel.Sel.Name == "Fatal" && len(call.Args) == 0:
+		return []finding{{sel.Pos(), "Fatal() ends the process"}}
+	case isPure && pkg != nil && pkg.Name == "time" && slices.Contains(clock, sel.Sel.Name):
+		return []finding{{sel.Pos(), "time." + sel.Sel.Name + "(): the time is passed in"}}
+	}
+	return nil
+}
+
 func TestInspect(t *testing.T) {
 	const src = `package main
 import ("log"; "os"; "time")
 func init() { os.Exit(1) }
-func main() { os.Exit(0); log.Fatalln("x"); _ = time.Now() }
+func main() { os.Exit(0); log.Fatalln("x"); _, _ = time.Now(), time.Now }
 func (l logger) f() { l.z.Fatal().Msg("x"); time.Sleep(1); defer func() { os.Exit(2) }() }
 `
 	file, err := parser.ParseFile(token.NewFileSet(), "x.go", src, 0)

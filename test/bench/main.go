@@ -110,6 +110,9 @@ func run(ctx context.Context, s settings) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
+	if err := os.WriteFile(filepath.Join(s.dir, "empty.log"), nil, 0o644); err != nil {
+		return err
+	}
 	if s.binary == "" {
 		s.binary = filepath.Join(s.dir, "rwannotate")
 		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", s.binary, "./cmd/rwannotate")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -20,10 +19,14 @@ type scanResult struct {
 	set             patternSet
 	log             logFile
 	ours, rg        usage
+	start           starts
 	events, rgLines int64
 }
 
 func (s scanResult) ratio() float64 { return s.ours.cpu.Seconds() / s.rg.cpu.Seconds() }
+
+// starts is what the programs take before they read a byte.
+type starts struct{ ours, rg usage }
 
 // plainSet is the catalogue that every form is measured with.
 const plainSet = 5000
@@ -36,12 +39,18 @@ var bars = map[gen.Form]float64{gen.Text: 0.35, gen.CRI: 0.5, gen.JSON: 0.6, gen
 func scans(ctx context.Context, s settings, r *report) error {
 	results := map[string]scanResult{}
 	sets := map[int]patternSet{}
+	start := map[int]starts{}
 	for _, n := range s.patterns {
 		set, err := makePatterns(s, n)
 		if err != nil {
 			return err
 		}
-		sets[n] = set
+		empty := logFile{path: filepath.Join(s.dir, "empty.log")}
+		nothing, err := compare(ctx, s, gen.Text, empty, set)
+		if err != nil {
+			return err
+		}
+		sets[n], start[n] = set, starts{nothing.ours, nothing.rg}
 	}
 	for _, form := range s.forms {
 		log, err := makeLog(s, form)
@@ -57,6 +66,7 @@ func scans(ctx context.Context, s settings, r *report) error {
 			if err != nil {
 				return err
 			}
+			result.start = start[n]
 			results[fmt.Sprint(form, n)] = result
 			r.scans = append(r.scans, result)
 			if bar, ok := bars[form]; ok && (n == plainSet || form == gen.Text && n == 500) {
@@ -143,9 +153,6 @@ func peaks(ctx context.Context, s settings, r *report, results map[string]scanRe
 // startTimes measures a scan of nothing.
 func startTimes(ctx context.Context, s settings, r *report) error {
 	empty := filepath.Join(s.dir, "empty.log")
-	if err := os.WriteFile(empty, nil, 0o644); err != nil {
-		return err
-	}
 	set, err := makePatterns(s, plainSet)
 	if err != nil {
 		return err

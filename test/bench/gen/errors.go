@@ -13,7 +13,7 @@ func (g *generator) hit() (rec record, seed bool, text string) {
 	k := r.IntN(2 * seedCount)
 	seed = k < seedCount
 	if !seed {
-		k = r.IntN(len(g.templates.known))
+		k = seedCount + r.IntN(len(g.templates.known)-seedCount)
 	}
 	t := g.templates.known[k]
 	text = g.errorText(t)
