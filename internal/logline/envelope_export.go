@@ -40,10 +40,23 @@ const (
 	fieldSourceTime
 )
 
+// exportStarts are the fields that an entry of the export format begins with.
+var exportStarts = [...][]byte{[]byte("__CURSOR="), []byte("__REALTIME_TIMESTAMP=")}
+
 // IsExport reports whether a stream that starts with b is in journal export
 // format.
 func IsExport(b []byte) bool {
-	return bytes.HasPrefix(b, []byte("__CURSOR=")) || bytes.HasPrefix(b, []byte("__REALTIME_TIMESTAMP="))
+	return bytes.HasPrefix(b, exportStarts[0]) || bytes.HasPrefix(b, exportStarts[1])
+}
+
+// MayBecomeExport reports whether b is too short to tell.
+func MayBecomeExport(b []byte) bool {
+	for _, start := range exportStarts {
+		if len(b) < len(start) && bytes.HasPrefix(start, b) {
+			return true
+		}
+	}
+	return false
 }
 
 // Export consumes journal export data from b as far as it is complete and calls

@@ -183,10 +183,11 @@ func stampLen(b []byte) int {
 	return 0
 }
 
-// ParseTime reads an RFC 3339 stamp with any fraction and either form of zone.
-// Instants outside 2015…9998 are refused: they are never real.
+// ParseTime reads an RFC 3339 stamp with any fraction and either form of zone,
+// and the zoneless "2024-07-13 07:11:02,396" of other loggers, as UTC. Years
+// outside of 2015…2200 are refused: they are never real.
 func ParseTime(s string) (time.Time, bool) {
-	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700"} {
+	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return plausible(t.UTC())
 		}

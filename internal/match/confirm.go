@@ -97,7 +97,8 @@ func (p *pattern) starts(text string, at int) []int {
 	case p.pieces == nil:
 		return []int{max(0, at-leadingInput)}
 	case p.pieces[0] == "":
-		return []int{leadingStart(text, at)}
+		line := max(strings.LastIndexByte(text[:at], '\n')+1, at-leadingInput)
+		return []int{leadingStart(text, at), line}
 	}
 	var starts []int
 	low := max(0, at-leadingInput)
@@ -133,7 +134,7 @@ func leadingStart(text string, at int) int {
 	if i := strings.LastIndex(strings.TrimRight(before, ": "), ": "); i+2 > start && i >= 0 {
 		start = i + 2
 	}
-	if i := strings.LastIndexByte(before, '='); i+1 > start && i > 0 && before[i-1] != ' ' && i+1 < len(before) {
+	if i := strings.LastIndexByte(before, '='); i+1 > start && i > 0 && before[i-1] != ' ' && before[i-1] != '=' && i+1 < len(before) {
 		start = i + 1
 	}
 	return from + start

@@ -39,7 +39,7 @@ type record struct {
 }
 
 // take adds one line without its envelope to the record it belongs to.
-func (s *Stream) take(l *logline.Line, offset int64, hit bool) {
+func (s *Stream) take(l *logline.Line, offset, line int64, hit bool) {
 	if l.Skip {
 		s.keepCursor(l)
 		return
@@ -49,7 +49,7 @@ func (s *Stream) take(l *logline.Line, offset int64, hit bool) {
 	case r != nil && r.partial:
 		r.check = true
 	case r == nil || s.starts(r, l):
-		at, num := offset, s.line
+		at, num := offset, line
 		if r != nil {
 			if r.blank && logline.IsPanic(l.Payload) {
 				at, num = r.blankAt, r.blankNum // the hook prints an empty line first
@@ -61,7 +61,7 @@ func (s *Stream) take(l *logline.Line, offset int64, hit bool) {
 		r.text = append(r.text, '\n')
 	}
 	if r.blank = len(l.Payload) == 0; r.blank {
-		r.blankAt, r.blankNum = offset, s.line
+		r.blankAt, r.blankNum = offset, line
 	}
 	r.partial = l.Partial
 	r.hit = r.hit || hit

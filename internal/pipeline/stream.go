@@ -65,12 +65,13 @@ type Stream struct {
 	matcher func() *match.Matcher
 	emit    func(*annotate.Event) error
 
-	buf    []byte
-	offset int64 // of buf[0] in the stream
-	line   int64 // number of the line that starts at buf[0]
-	begun  bool
-	export bool // journal export format
-	giant  *record
+	buf              []byte
+	offset           int64 // of buf[0] in the stream
+	line             int64 // number of the line that starts at buf[0]
+	begun            bool
+	export           bool  // journal export format
+	entry, entryLine int64 // where the journal entry being read starts
+	giant            *record
 
 	unwrap     logline.Unwrapper
 	scratch    []byte
@@ -141,8 +142,12 @@ func (s *Stream) room() {
 // process handles the complete lines in the buffer.
 func (s *Stream) process() {
 	if !s.begun {
+		if logline.MayBecomeExport(s.buf) {
+			return
+		}
 		s.begun = true
 		s.export = logline.IsExport(s.buf)
+		s.entry, s.entryLine = s.offset, s.line
 	}
 	if s.export {
 		s.processExport()
@@ -207,7 +212,7 @@ func (s *Stream) physicalLine(raw []byte, at int, dirty, hit bool, m *match.Matc
 		return
 	}
 	l := s.unwrap.Unwrap(raw, dirty)
-	s.take(&l, s.offset+int64(at), hit || !l.Skip && (s.opt.Unfiltered || l.Recheck && m.Contains(l.Payload)))
+	s.take(&l, s.offset+int64(at), s.line, hit || !l.Skip && (s.opt.Unfiltered || l.Recheck && m.Contains(l.Payload)))
 }
 
 // giantPiece handles a part of a line too long to be held. The record that
@@ -221,7 +226,7 @@ func (s *Stream) giantPiece(raw []byte) {
 	}
 	l := s.unwrap.Unwrap(raw, true)
 	l.Partial = false
-	s.take(&l, s.offset, true)
+	s.take(&l, s.offset, s.line, true)
 	if s.giant = s.last; s.giant != nil {
 		s.giant.check, s.giant.truncated = true, true
 	}
@@ -230,10 +235,15 @@ func (s *Stream) giantPiece(raw []byte) {
 // processExport handles journal export data.
 func (s *Stream) processExport() {
 	m := s.matcher()
+	prev, line := 0, s.line
 	n := s.unwrap.Export(s.buf, func(l logline.Line, consumed int) {
 		s.stats.Lines++
-		s.take(&l, s.offset, !l.Skip && (s.opt.Unfiltered || m.Contains(l.Payload)))
+		s.take(&l, s.entry, s.entryLine, !l.Skip && (s.opt.Unfiltered || m.Contains(l.Payload)))
+		line += int64(bytes.Count(s.buf[prev:consumed], []byte("\n"))) * lineStep(line)
+		prev = consumed
+		s.entry, s.entryLine = s.offset+int64(consumed), line
 	})
+	s.line = line + int64(bytes.Count(s.buf[prev:n], []byte("\n")))*lineStep(line)
 	s.consume(n)
 }
 
@@ -278,7 +288,7 @@ func (s *Stream) End(partial bool) error {
 	s.now = s.opt.Now()
 	if s.export {
 		s.unwrap.ExportEnd(func(l logline.Line) {
-			s.take(&l, s.offset, !l.Skip && (s.opt.Unfiltered || s.matcher().Contains(l.Payload)))
+			s.take(&l, s.entry, s.entryLine, !l.Skip && (s.opt.Unfiltered || s.matcher().Contains(l.Payload)))
 		})
 	} else if partial && len(s.buf) > 0 {
 		s.buf = append(s.buf, '\n')
