@@ -134,8 +134,10 @@ func leadingStart(text string, at int) int {
 	if i := strings.LastIndex(strings.TrimRight(before, ": "), ": "); i+2 > start && i >= 0 {
 		start = i + 2
 	}
-	if i := strings.LastIndexByte(before, '='); i+1 > start && i > 0 && before[i-1] != ' ' && before[i-1] != '=' && i+1 < len(before) {
-		start = i + 1
+	for i := len(before) - 1; i > start; i-- {
+		if before[i] == '=' && isWord(before[i-1]) && i+1 < len(before) && before[i+1] != '=' {
+			start = i + 1
+		}
 	}
 	return from + start
 }
