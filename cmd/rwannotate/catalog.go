@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 
@@ -42,6 +43,12 @@ func (f *catalogFlags) read() ([]catalog.Record, []catalog.Problem, error) {
 			return nil, nil, exitf(exitConfig, "--patterns %s: is not a directory", dir)
 		}
 		more, found := catalog.Load(os.DirFS(dir))
+		for i := range more {
+			more[i].File = filepath.Join(dir, more[i].File)
+		}
+		for i := range found {
+			found[i].File = filepath.Join(dir, found[i].File)
+		}
 		records = catalog.Merge(records, more)
 		problems = append(problems, found...)
 	}

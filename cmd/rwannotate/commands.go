@@ -7,9 +7,8 @@ func commands(std streams) []*cobra.Command {
 	return []*cobra.Command{
 		newScanCmd(std),
 		newExplainCmd(std),
+		newPatternsCmd(std),
 		newConfigCmd(std),
-		newVersionCmd(std),
-		newExplainCmd(std),
 		newVersionCmd(std),
 	}
 }

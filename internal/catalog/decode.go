@@ -269,7 +269,10 @@ func (d *decoder) examples(n *node, path string, to *Examples) {
 	d.members(n, path, func(value *node, path string) {
 		switch value.key {
 		case "match":
-			if value.kind != kindList && value.kind != kindNull {
+			if value.kind == kindNull {
+				return
+			}
+			if value.kind != kindList {
 				d.problem(value, path, "must be a list, is %s", value.kind)
 				return
 			}

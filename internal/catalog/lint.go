@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"regexp/syntax"
 	"slices"
@@ -72,9 +73,6 @@ func (l *linter) warn(field, format string, args ...any) {
 
 func (l *linter) identity() {
 	r := l.record
-	if len(r.ID) != 16 || strings.Trim(r.ID, "0123456789abcdef") != "" {
-		l.warn("id", "%q is not 16 hex digits as published ids are", r.ID)
-	}
 	for i, tag := range r.Tags {
 		if !validSlug(tag) {
 			l.add(at("tags", i), "%q is not a tag: a-z, 0-9 and dashes", tag)
@@ -170,12 +168,12 @@ func (l *linter) source() {
 		l.add("lineNumber", "is there without a filePath")
 	}
 	if r.GithubURL != "" && !l.blobURL(r.GithubURL) {
-		l.add("githubUrl", "does not link filePath at a commit: https://github.com/%s/blob/<commit>/%s#L%d", r.Repo, r.FilePath, r.LineNumber)
+		l.add("githubUrl", "does not link the source: https://github.com/%s/blob/<commit>/%s#L%d", r.Repo, cmp.Or(r.FilePath, "<file>"), r.LineNumber)
 	}
 	if sha := r.AnalyzedSha; sha != "" && (len(sha) != 40 || strings.Trim(sha, "0123456789abcdef") != "") {
 		l.add("analyzedSha", "%q is not a full commit id of 40 hex digits", sha)
 	}
-	if r.AnalyzedSha != "" && r.GithubURL != "" && !strings.Contains(r.GithubURL, r.AnalyzedSha) {
+	if r.AnalyzedSha != "" && r.GithubURL != "" && r.FilePath != "" && !strings.Contains(r.GithubURL, r.AnalyzedSha) {
 		l.add("githubUrl", "links another commit than analyzedSha")
 	}
 	for i, ref := range r.References {
@@ -193,10 +191,12 @@ func isURL(s string) bool {
 	return ok && len(host) > 3 && strings.Contains(host, ".") && !strings.ContainsAny(s, " \t\n<>\"")
 }
 
+// blobURL checks a link to the source. A record of an older release's text has no
+// filePath, but may link the release.
 func (l *linter) blobURL(url string) bool {
 	rest, ok := strings.CutPrefix(url, "https://github.com/"+l.record.Repo+"/blob/")
 	_, rest, found := strings.Cut(rest, "/")
-	return ok && found && (rest == l.record.FilePath || strings.HasPrefix(rest, l.record.FilePath+"#L"))
+	return ok && found && (l.record.FilePath == "" || rest == l.record.FilePath || strings.HasPrefix(rest, l.record.FilePath+"#L"))
 }
 
 func (l *linter) filters() {

@@ -40,7 +40,7 @@ func parsePage(data []byte) (Record, []Problem) {
 	d.text = strings.ReplaceAll(string(data), "\r\n", "\n")
 	p := splitPage(d.text)
 	p.fill(&d.record)
-	if len(p.sections["Error message"]) == 0 && d.record.ErrorMessage != "" {
+	if len(p.sections["Error message"]) == 0 && d.record.ErrorMessage != "" && d.record.ID != "" {
 		d.fileProblem(true, `the page has no "Error message"; the headline is taken, which may be cut short`)
 	}
 	if d.record.ID == "" {
