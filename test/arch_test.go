@@ -30,6 +30,7 @@ var mayImport = []struct{ pkg, imports string }{
 	{"match", "logline catalog"},
 	{"annotate", "logline catalog match"},
 	{"pipeline", "logline catalog match annotate"},
+	{"lint", "logline catalog match annotate pipeline"},
 	{"source", "annotate"},
 	{"episode", "annotate"},
 	{"spool", ""},
@@ -264,12 +265,21 @@ func inspectCall(call *ast.CallExpr, isPure bool) []finding {
 	}
 	pkg, _ := sel.X.(*ast.Ident)
 	switch {
-	case sel.Sel.Name == "Fatal" && len(call.Args) == 0:
-		return []finding{{sel.Pos(), "Fatal() ends the process"}}
+	case isFatal(sel.X): // log.Fatal().Msg("…")
+		return []finding{{sel.Pos(), "zerolog's Fatal ends the process"}}
 	case isPure && pkg != nil && pkg.Name == "time" && slices.Contains(clock, sel.Sel.Name):
 		return []finding{{sel.Pos(), "time." + sel.Sel.Name + "(): the time is passed in"}}
 	}
 	return nil
+}
+
+func isFatal(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok || len(call.Args) > 0 {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && sel.Sel.Name == "Fatal"
 }
 
 func TestInspect(t *testing.T) {
@@ -277,7 +287,7 @@ func TestInspect(t *testing.T) {
 import ("log"; "os"; "time")
 func init() { os.Exit(1) }
 func main() { os.Exit(0); log.Fatalln("x"); _, _ = time.Now(), time.Now }
-func (l logger) f() { l.z.Fatal().Msg("x"); time.Sleep(1); defer func() { os.Exit(2) }() }
+func (l logger) f() { l.z.Fatal().Msg("x"); l.f.Fatal(); time.Sleep(1); defer func() { os.Exit(2) }() }
 `
 	file, err := parser.ParseFile(token.NewFileSet(), "x.go", src, 0)
 	if err != nil {

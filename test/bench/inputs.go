@@ -19,9 +19,9 @@ type logFile struct {
 }
 
 // makeLog generates a log, or takes it from an earlier run that would have
-// made the same one: the name holds the options and a hash of the first bytes.
+// made the same one: the name holds the options and a hash of the first 4 MiB.
 func makeLog(s settings, form gen.Form) (logFile, error) {
-	opt := gen.Options{Size: min(s.size, 256<<10), Seed: s.seed, HitRate: s.hitRate, Form: form, Templates: gen.LoadTemplates()}
+	opt := gen.Options{Size: min(s.size, 4<<20), Seed: s.seed, HitRate: s.hitRate, Form: form, Templates: gen.LoadTemplates()}
 	head := fnv.New32a()
 	if _, err := gen.Write(head, opt); err != nil {
 		return logFile{}, err
