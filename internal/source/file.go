@@ -161,6 +161,11 @@ func (f *file) loop(ctx context.Context) error {
 			}
 			last = now
 			continue
+		case errors.Is(err, errHole):
+			if err := f.openAt(afterHole(f.fd), 1); err != nil {
+				return err
+			}
+			continue
 		case err != nil && f.r.err == nil && err != io.EOF:
 			return nil // the Consumer's, who knows
 		case err != nil && err != io.EOF:
@@ -189,14 +194,6 @@ func (f *file) loop(ctx context.Context) error {
 // step reads once. Rewriting is noticed before anything of the new content is
 // handed over.
 func (f *file) step() (int, error) {
-	if f.r.off == 0 {
-		if hole := afterHole(f.fd); hole > 0 {
-			if err := f.openAt(hole, 1); err != nil {
-				f.r.err = err
-				return 0, err
-			}
-		}
-	}
 	n, err := f.c.ReadOnce(f.r)
 	if n > 0 && err == nil {
 		f.save()

@@ -15,6 +15,9 @@ import (
 // truncated, or rewritten in place.
 var errRewritten = errors.New("file was truncated or rewritten")
 
+// errHole says that the file begins with a hole: reading starts behind it.
+var errHole = errors.New("file begins with a hole")
+
 // A reader reads an open file by offset and notices when the content behind
 // its back is no longer what it has read. Rewriting may leave a file longer
 // than it was, or exactly as long, so the size alone tells nothing.
@@ -55,6 +58,8 @@ func (r *reader) Read(p []byte) (int, error) {
 			err = serr
 		} else if !r.same(n) {
 			err = errRewritten
+		} else if n > 0 && r.off == 0 && p[0] == 0 && afterHole(r.f) > 0 {
+			err = errHole
 		}
 	}
 	r.err = err
