@@ -57,15 +57,26 @@ func writeMany(b *testing.B, dir, form string, n int) {
 
 // BenchmarkDecode reads one record of ordinary size from memory.
 func BenchmarkDecode(b *testing.B) {
-	data, err := os.ReadFile("../../patterns/storage/hummock-error.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, problems := decode("storage/hummock-error.yaml", data); len(problems) > 0 {
-			b.Fatal(problems)
-		}
+	for _, form := range []string{"yaml", "general yaml", "json"} {
+		b.Run(form, func(b *testing.B) {
+			dir := b.TempDir()
+			writeMany(b, dir, form, 1)
+			files, err := os.ReadDir(dir)
+			if err != nil || len(files) != 1 {
+				b.Fatal(files, err)
+			}
+			name := files[0].Name()
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, problems := decode(name, data); len(problems) > 0 {
+					b.Fatal(problems)
+				}
+			}
+		})
 	}
 }
