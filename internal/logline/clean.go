@@ -22,8 +22,11 @@ func skipSGR(b []byte) []byte {
 
 // dirty reports whether Clean would change b.
 func dirty(b []byte) bool {
-	return bytes.IndexByte(b, 0x1b) >= 0 || bytes.IndexByte(b, 0) >= 0 || bytes.IndexByte(b, '\r') >= 0 || bytes.Contains(b, []byte("\xc2"))
+	return Dirty(b) || bytes.ContainsAny(b, otherControls)
 }
+
+// otherControls are what Clean drops besides what Dirty looks for.
+const otherControls = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1c\x1d\x1e\x1f\x7f"
 
 // Clean appends b to dst without terminal control (CSI, OSC, DCS and the like,
 // C1 controls), NUL, carriage returns and other control characters except tab
@@ -41,6 +44,8 @@ func Clean(dst, b []byte) []byte {
 			}
 		case c < 0x20 && c != '\t' && c != '\n', c == 0x7f:
 			i++
+		case c >= 0x80 && c <= 0x9f && len(dst) > 0 && dst[len(dst)-1] == 0xc2:
+			i++ // what stood between two invalid bytes is gone: together they would be a C1 control
 		default:
 			dst = append(dst, c)
 			i++
@@ -139,6 +144,13 @@ func unescape(dst, b []byte) (_ []byte, unusual bool) {
 			dst = append(dst, '\\', c)
 		}
 	}
+}
+
+// Unescape appends b to dst with its JSON escapes decoded, also outside of
+// strings: good enough to look for text in it.
+func Unescape(dst, b []byte) []byte {
+	dst, _ = unescape(dst, b)
+	return dst
 }
 
 // unicodeEscape decodes what follows `\u`: four hex digits, or a surrogate

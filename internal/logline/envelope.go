@@ -26,6 +26,8 @@ type Line struct {
 	Partial bool    // the message goes on in the next line of the same source and stream
 	Recheck bool    // letters of the payload may be written differently in the raw bytes
 	Skip    bool    // envelope only: no message in it
+
+	Enveloped bool // there was an envelope
 }
 
 // A Stamp is an envelope's time as written; it is parsed only when needed.
@@ -135,6 +137,7 @@ func (u *Unwrapper) Unwrap(raw []byte, dirty bool) Line {
 		if len(l.Payload) == 0 || l.Skip || !u.peel(&l) {
 			break
 		}
+		l.Enveloped = true
 	}
 	if dirty || l.Recheck {
 		u.clean(&l)
@@ -142,11 +145,11 @@ func (u *Unwrapper) Unwrap(raw []byte, dirty bool) Line {
 	return l
 }
 
-// Dirty reports whether a block holds bytes that Clean removes or that may hide
-// letters from a search in the raw bytes. One look at the block spares a look
-// at each of its lines.
+// Dirty reports whether a block holds bytes that may hide letters from a search
+// in the raw bytes: escape sequences, NUL, C1 controls. One look at the block
+// spares a look at each of its lines.
 func Dirty(block []byte) bool {
-	return dirty(block) || bytes.IndexByte(block, 0x7f) >= 0
+	return bytes.IndexByte(block, 0x1b) >= 0 || bytes.IndexByte(block, 0) >= 0 || bytes.IndexByte(block, 0xc2) >= 0
 }
 
 func trimCR(b []byte) []byte {

@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/binary"
 	"math/bits"
 )
@@ -55,15 +56,17 @@ func newFilter(width, q int, literals []string, common map[uint32]int) *filter {
 			grams[g] = append(grams[g], place{int32(i), int32(w + k)})
 		}
 	}
-	// One bit in 32 set at most: a probe of other text seldom finds one.
+	// Each gram sets two bits of one word, and at most one bit in 16 is set: a
+	// probe of other text seldom finds both, and small sets stay in the nearest
+	// cache.
 	size := uint(max(12, bits.Len(uint(len(grams)*32-1))))
 	f.shift = 64 - size
 	f.bitmap = make([]uint64, 1<<size/64)
 	f.slotBits = uint(bits.Len(uint(len(grams) * 2)))
 	f.slots = make([]slot, 1<<f.slotBits)
 	for g, places := range grams {
-		h := g * hashMultiplier >> f.shift
-		f.bitmap[h>>6] |= 1 << (h & 63)
+		p := g * hashMultiplier
+		f.bitmap[p>>f.shift>>6] |= 1<<(p>>f.shift&63) | 1<<(p>>(f.shift-6)&63)
 		i := g * hashMultiplier >> (64 - f.slotBits)
 		for f.slots[i].n != 0 {
 			i = (i + 1) & (1<<f.slotBits - 1)
@@ -87,11 +90,13 @@ func (f *filter) gram(s string) uint64 {
 // holds one: at most one offset per line, ascending.
 func (f *filter) scan(dst []int, block []byte) []int {
 	stride := f.width - f.q + 1
+	bitmap, mask, shift := f.bitmap, f.mask, f.shift
 	i := 0
 	for ; i+8 <= len(block); i += stride {
-		g := binary.LittleEndian.Uint64(block[i:]) & f.mask
-		h := g * hashMultiplier >> f.shift
-		if f.bitmap[h>>6]&(1<<(h&63)) == 0 || !f.at(block, i, g) {
+		g := binary.LittleEndian.Uint64(block[i:]) & mask
+		p := g * hashMultiplier
+		want := uint64(1)<<(p>>shift&63) | 1<<(p>>(shift-6)&63)
+		if bitmap[p>>shift>>6]&want != want || !f.at(block, i, g) {
 			continue
 		}
 		dst = append(dst, i)
@@ -155,15 +160,23 @@ func commonGrams(literals []string) map[uint32]int {
 			n[gram4(l[k:])]++
 		}
 	}
-	for k := 0; k+4 <= len(typicalText); k++ {
-		n[gram4(typicalText[k:])] += 50
+	for _, text := range [...]string{lineFurniture, healthyMessages} {
+		for k := 0; k+4 <= len(text); k++ {
+			n[gram4(text[k:])] += 10
+		}
 	}
 	return n
 }
 
-// typicalText is what healthy RisingWave logs are full of, in no order. It
-// only steers which window of a literal is probed for: never what is found.
-const typicalText = `  INFO risingwave_meta::hummock::manager::compaction: compaction group id=
+// healthyMessages are the info! and debug! messages of RisingWave's source,
+// without their placeholders. They only steer which window of a literal is
+// probed for, never what is found.
+//
+//go:embed typical.txt
+var healthyMessages string
+
+// lineFurniture is what stands around those messages in every line.
+const lineFurniture = `  INFO risingwave_meta::hummock::manager::compaction: compaction group id=
  WARN actor{otel.name="Actor 17" actor_id=17 prev_epoch=8321498123468800 curr_epoch=}:executor{otel.name="
 SourceBackfill 11000013D5" barrier chunk_size=42}: risingwave_stream::executor::source: risingwave_storage::hummock
 risingwave_connector::source::kafka: risingwave_batch::task::task_manager: risingwave_frontend::scheduler: risingwave_compute::

@@ -54,9 +54,9 @@ func (s *Stream) take(l *logline.Line, offset, line int64, hit bool) {
 			if r.blank && logline.IsPanic(l.Payload) {
 				at, num = r.blankAt, r.blankNum // the hook prints an empty line first
 			}
-			s.close(r)
+			s.report(r)
 		}
-		r = s.begin(l, at, num)
+		r = s.begin(r, l, at, num)
 	default:
 		r.text = append(r.text, '\n')
 	}
@@ -96,25 +96,28 @@ func (s *Stream) starts(r *record, l *logline.Line) bool {
 	return r.headless && len(l.Payload) > 0 && l.Payload[0] != ' ' && l.Payload[0] != '\t'
 }
 
-// maxOpen bounds the writers with an open record.
-const maxOpen = 1024
+const (
+	maxOpen = 1024 // writers with an open record
+	maxFree = 16   // texts kept for records to come
+)
 
-func (s *Stream) begin(l *logline.Line, offset, line int64) *record {
-	if len(s.open) >= maxOpen {
-		s.close(s.byAge()[0])
+// begin starts a record; r is the one before of the same writer, whose memory
+// it takes over, or nil.
+func (s *Stream) begin(r *record, l *logline.Line, offset, line int64) *record {
+	if r == nil {
+		if len(s.open) >= maxOpen {
+			s.close(s.byAge()[0])
+		}
+		r = &record{writer: writer{l.Source, l.Stream}}
+		if n := len(s.free); n > 0 {
+			r.text, s.free = s.free[n-1], s.free[:n-1]
+		}
+		s.open[r.writer] = r
 	}
-	var r *record
-	if n := len(s.free); n > 0 {
-		r, s.free = s.free[n-1], s.free[:n-1]
-	} else {
-		r = &record{}
-	}
-	*r = record{text: r.text[:0], stampBuf: r.stampBuf[:0], before: append(r.before[:0], s.cursor...)}
-	r.writer = writer{l.Source, l.Stream}
+	*r = record{writer: r.writer, text: r.text[:0], stampBuf: r.stampBuf, before: append(r.before[:0], s.cursor...)}
 	r.stamp = l.Stamp.AppendTo(&r.stampBuf)
 	r.offset, r.line = offset, line
 	r.headless = !logline.IsHeader(l.Payload)
-	s.open[r.writer] = r
 	return r
 }
 
@@ -164,8 +167,8 @@ func (s *Stream) close(r *record) {
 		s.giant = nil
 	}
 	s.report(r)
-	if cap(r.text) <= startBuffer {
-		s.free = append(s.free, r)
+	if cap(r.text) <= startBuffer && len(s.free) < maxFree {
+		s.free = append(s.free, r.text)
 	}
 }
 

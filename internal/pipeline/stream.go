@@ -76,9 +76,11 @@ type Stream struct {
 	unwrap     logline.Unwrapper
 	scratch    []byte
 	candidates []int
+	next       int // index of the first candidate not yet passed
+	bare       int // lines without an envelope in a row
 	open       map[writer]*record
 	last       *record // the record that took the last line
-	free       []*record
+	free       [][]byte
 	cursor     []byte // of the last journal entry read
 	sweep      time.Time
 	now        time.Time
@@ -177,23 +179,103 @@ func (s *Stream) consume(n int) {
 // block handles a run of whole lines.
 func (s *Stream) block(b []byte) {
 	m := s.matcher()
+	s.next = 0
 	if !s.opt.Unfiltered {
 		s.candidates = m.Candidates(s.candidates[:0], b)
 	}
-	dirty := logline.Dirty(b)
-	next := 0
-	for at := 0; at < len(b); {
-		end := at + bytes.IndexByte(b[at:], '\n')
-		hit := false
-		for next < len(s.candidates) && s.candidates[next] < end {
-			hit = true
-			next++
-		}
-		s.physicalLine(b[at:end], at, dirty, hit, m)
-		s.stats.Lines++
-		at = end + 1
-		s.line += lineStep(s.line)
+	w := walk{b: b, m: m, dirty: logline.Dirty(b), escaped: bytes.Contains(b, []byte(`\u`))}
+	if w.dirty || w.escaped || s.opt.Unfiltered {
+		s.walk(&w, len(b))
+		return
 	}
+	s.sparse(&w)
+}
+
+// A walk goes over a block line by line.
+type walk struct {
+	b       []byte
+	at      int // the next line's start
+	m       *match.Matcher
+	dirty   bool // control characters may be in the block
+	escaped bool // \uXXXX escapes may be
+}
+
+// walk handles the lines up to offset to.
+func (s *Stream) walk(w *walk, to int) {
+	for w.at < to {
+		s.walkLine(w)
+	}
+}
+
+func (s *Stream) walkLine(w *walk) {
+	end := w.at + bytes.IndexByte(w.b[w.at:], '\n')
+	hit := false
+	for s.next < len(s.candidates) && s.candidates[s.next] < end {
+		hit = true
+		s.next++
+	}
+	s.physicalLine(w, w.b[w.at:end], hit)
+	s.stats.Lines++
+	w.at = end + 1
+	s.line += lineStep(s.line)
+}
+
+const (
+	bareStreak = 64 // lines without an envelope after which the next are taken to have none
+	bareProbe  = 8  // lines of each block that are looked at all the same
+)
+
+// sparse handles a block of which it only looks at the records around the
+// candidates, if the stream's lines have no envelopes: in a healthy log that
+// leaves next to nothing to do.
+func (s *Stream) sparse(w *walk) {
+	for n := 0; w.at < len(w.b) && (n < bareProbe || s.bare < bareStreak || s.last != nil && (s.last.hit || s.last.check)); n++ {
+		s.walkLine(w)
+	}
+	for w.at < len(w.b) {
+		target := len(w.b) - 1
+		if s.next < len(s.candidates) {
+			target = s.candidates[s.next]
+		}
+		s.skip(w, headerBefore(w.b, w.at, target))
+		s.walk(w, target+1)
+		for w.at < len(w.b) && (s.bare < bareStreak || s.last != nil && s.last.hit) {
+			s.walkLine(w)
+		}
+	}
+}
+
+// headerBefore returns the start of the last line in b[from:] that starts
+// a record and starts at or before target; from if there is none.
+func headerBefore(b []byte, from, target int) int {
+	for end := target; end > from; {
+		start := bytes.LastIndexByte(b[from:end], '\n') + 1 + from
+		if logline.IsHeader(b[start:]) {
+			return withBlank(b, from, start)
+		}
+		end = start - 1
+	}
+	return from
+}
+
+// withBlank takes in the empty line that the panic hook prints first.
+func withBlank(b []byte, from, start int) int {
+	if start > max(1, from) && b[start-2] == '\n' && logline.IsPanic(b[start:]) {
+		return start - 1
+	}
+	return start
+}
+
+// skip leaves out the lines up to offset to. None of them starts or continues
+// a record that holds a candidate.
+func (s *Stream) skip(w *walk, to int) {
+	if to <= w.at {
+		return
+	}
+	lines := int64(bytes.Count(w.b[w.at:to], []byte("\n")))
+	s.stats.Lines += lines
+	s.line += lines * lineStep(s.line)
+	w.at = to
 }
 
 // lineStep counts lines only where the first one's number was known.
@@ -204,15 +286,30 @@ func lineStep(line int64) int64 {
 	return 1
 }
 
-// physicalLine handles one line, which starts at buf[at].
-func (s *Stream) physicalLine(raw []byte, at int, dirty, hit bool, m *match.Matcher) {
+// physicalLine handles one line, which starts at w.at.
+func (s *Stream) physicalLine(w *walk, raw []byte, hit bool) {
 	if s.giant != nil {
 		s.giantPiece(raw)
 		s.giant = nil
 		return
 	}
-	l := s.unwrap.Unwrap(raw, dirty)
-	s.take(&l, s.offset+int64(at), s.line, hit || !l.Skip && (s.opt.Unfiltered || l.Recheck && m.Contains(l.Payload)))
+	l := s.unwrap.Unwrap(raw, w.dirty)
+	if s.bare++; l.Enveloped {
+		s.bare = 0
+	}
+	if !hit && !l.Skip {
+		hit = s.opt.Unfiltered || l.Recheck && w.m.Contains(l.Payload) || w.escaped && s.hidden(l.Payload, w.m)
+	}
+	s.take(&l, s.offset+int64(w.at), s.line, hit)
+}
+
+// hidden reports whether a JSON record holds a literal behind escapes.
+func (s *Stream) hidden(payload []byte, m *match.Matcher) bool {
+	if len(payload) == 0 || payload[0] != '{' || !bytes.Contains(payload, []byte(`\u`)) {
+		return false
+	}
+	s.scratch = logline.Unescape(s.scratch[:0], payload)
+	return m.Contains(s.scratch)
 }
 
 // giantPiece handles a part of a line too long to be held. The record that
