@@ -21,9 +21,11 @@ func Parse(b []byte) Record {
 			rec.plain(s)
 		}
 	case eventLogType(b) > 0:
-		r := eventLogType(b)
-		rec.parseJSON([]byte(s[r+1:]))
-		rec.Event, rec.Component = s[:r], Meta
+		n := eventLogType(b)
+		if !rec.parseJSON([]byte(s[n+1:])) {
+			rec.plain(s)
+		}
+		rec.Event, rec.Component = s[:n], Meta
 	case strings.HasPrefix(trimmed, "thread '") && strings.Contains(trimmed, "panicked at "):
 		rec.parsePanic(trimmed)
 	case !rec.parseText(s):
@@ -278,26 +280,68 @@ func quoteEnd(s string, i int, quote byte) int {
 	return -1
 }
 
-// spanFields adds the fields of one span. A SQL statement and what follows it
-// there are kept apart: its end cannot be told.
+// spanFields adds the fields of one span.
 func (r *Record) spanFields(s string) {
 	s, _ = cutBacktrace(s)
-	if i := sqlField(s); i >= 0 {
-		r.Segments = append(r.Segments, Segment{Kind: SQL, Name: "sql", Text: s[i:]})
-		s = s[:i]
-	}
-	r.Segments = append(r.Segments, Segment{Kind: Span, Text: s})
+	r.Segments = append(r.Segments, Segment{Kind: Span, Text: r.cutSQL(s)})
 }
 
-// sqlField returns the index of a field called sql, or -1.
-func sqlField(s string) int {
-	if strings.HasPrefix(s, "sql=") {
-		return 0
+// cutSQL moves a SQL statement out of s into a segment of its own.
+func (r *Record) cutSQL(s string) string {
+	start, value := sqlField(s)
+	if start < 0 {
+		return s
 	}
-	if i := strings.Index(s, " sql="); i >= 0 {
-		return i
+	end := sqlEnd(s, value)
+	r.Segments = append(r.Segments, Segment{Kind: SQL, Name: "sql", Text: s[value:end]})
+	return s[:start] + s[end:]
+}
+
+// sqlFields are the fields that hold a user's statement.
+var sqlFields = [...]string{"sql", "definition", "stmt"}
+
+// sqlField returns where a field with a statement and its value start, or -1.
+func sqlField(s string) (start, value int) {
+	for _, name := range sqlFields {
+		if strings.HasPrefix(s, name+"=") {
+			return 0, len(name) + 1
+		}
+		for _, form := range [...]string{" " + name + "=", ", " + name + ": "} {
+			if i := strings.Index(s, form); i >= 0 {
+				return i, i + len(form)
+			}
+		}
 	}
-	return strings.Index(s, ", sql: ")
+	return -1, -1
+}
+
+// sqlEnd returns where the statement that starts at s[i] ends. It is printed
+// raw or quoted; raw, it ends where one of the fields follows that stand behind
+// it. Such a name inside of a SQL string does not count.
+func sqlEnd(s string, i int) int {
+	if strings.HasPrefix(s[i:], `"`) {
+		if end := quoteEnd(s, i, '"'); end > 0 {
+			return end + 1
+		}
+		return len(s)
+	}
+	for ; i < len(s); i++ {
+		switch s[i] {
+		case '\'':
+			end := quoteEnd(s, i, '\'')
+			if end < 0 {
+				return len(s)
+			}
+			i = end
+		case ' ':
+			for _, next := range [...]string{" user=\"", " error=", " err=", " session_id=", " mode=\"", " elapsed=", " query_id="} {
+				if strings.HasPrefix(s[i:], next) {
+					return i
+				}
+			}
+		}
+	}
+	return len(s)
 }
 
 // event adds message, fields and continuation lines. In the compact form the
@@ -306,15 +350,7 @@ func sqlField(s string) int {
 func (r *Record) event(s, spans string) {
 	s, _ = cutBacktrace(s)
 	r.Event = eventMessage(s, r.Pretty)
-	head, more, _ := strings.Cut(s, "\n")
-	if i := sqlField(head); i >= 0 {
-		r.Segments = append(r.Segments, Segment{Kind: SQL, Name: "sql", Text: head[i:]})
-		head = head[:i]
-		s = head
-		if more != "" {
-			s += "\n" + more
-		}
-	}
+	s = r.cutSQL(s)
 	if r.Pretty {
 		s = r.cutPrettySpans(s)
 	}
@@ -444,9 +480,9 @@ func (r *Record) parseJSON(b []byte) bool {
 				r.Level = strings.ToUpper(string(s))
 			}
 		case "target":
-			r.Target = Valid(text(value))
+			r.Target = decoded(value)
 		case "threadName":
-			r.Thread = Valid(text(value))
+			r.Thread = decoded(value)
 		case "fields":
 			if !object(value, r.jsonField) && value[0] != '{' {
 				r.jsonField(key, value)
@@ -459,7 +495,7 @@ func (r *Record) parseJSON(b []byte) bool {
 			r.jsonField(key, value)
 		}
 	})
-	if !whole {
+	if !whole && (len(r.Segments) > 0 || bytes.HasPrefix(b, []byte(`{"`))) {
 		r.tornJSON(b)
 	}
 	return len(r.Segments) > 0
@@ -468,22 +504,38 @@ func (r *Record) parseJSON(b []byte) bool {
 // tornJSON adds the whole text of a record that was cut: the members behind
 // the damage, or a fields object without its end, are only there.
 func (r *Record) tornJSON(b []byte) {
-	raw, _ := unescape(make([]byte, 0, len(b)), b)
-	r.Segments = append(r.Segments, Segment{Kind: Message, Text: Valid(raw)})
+	r.Segments = append(r.Segments, Segment{Kind: Message, Text: readable(b)})
 }
 
-func (r *Record) jsonField(key, value []byte) {
-	s, ok := body(value)
-	if !ok {
-		r.jsonOther(string(key), value)
-		return
-	}
-	s, _ = unescape(make([]byte, 0, len(s)), s)
+// readable unescapes the body of a JSON string. Escapes may bring terminal
+// control, which the record's raw text was clean of.
+func readable(b []byte) string {
+	s, _ := unescape(make([]byte, 0, len(b)), b)
 	if dirty(s) {
 		s = Clean(make([]byte, 0, len(s)), s)
 	}
-	txt, _ := cutBacktrace(Valid(s))
-	seg := Segment{Kind: Field, Name: string(key), Text: txt, Exact: true}
+	return Valid(s)
+}
+
+// decoded is readable of a raw value; what is no string stays as it is.
+func decoded(value []byte) string {
+	s, ok := body(value)
+	if !ok {
+		return Valid(value)
+	}
+	return readable(s)
+}
+
+func (r *Record) jsonField(key, value []byte) { r.jsonMember(key, value, 0) }
+
+func (r *Record) jsonMember(key, value []byte, depth int) {
+	s, ok := body(value)
+	if !ok {
+		r.jsonOther(readable(key), value, depth)
+		return
+	}
+	txt, _ := cutBacktrace(readable(s))
+	seg := Segment{Kind: Field, Name: readable(key), Text: txt, Exact: true}
 	switch seg.Name {
 	case "message", "msg":
 		seg.Kind, seg.Name = Message, ""
@@ -498,27 +550,34 @@ func (r *Record) jsonField(key, value []byte) {
 	r.Segments = append(r.Segments, seg)
 }
 
-// jsonOther keeps what a member that is no string tells.
-func (r *Record) jsonOther(key string, value []byte) {
+// maxNesting is how deep objects are taken apart. Each level is read once for
+// its own sake and once as part of the one around it.
+const maxNesting = 8
+
+// jsonOther keeps what a member that is no string tells: an object's members,
+// and the text of an array or of what is too deep.
+func (r *Record) jsonOther(key string, value []byte, depth int) {
 	switch {
 	case key == "actor_id" && digits(value):
 		r.ActorID = string(value)
-	case len(value) > 0 && value[0] == '{':
-		object(value, r.jsonField)
+	case len(value) == 0:
+	case value[0] == '{' && depth < maxNesting:
+		object(value, func(k, v []byte) { r.jsonMember(k, v, depth+1) })
+	case value[0] == '{', value[0] == '[':
+		r.Segments = append(r.Segments, Segment{Kind: Field, Name: key, Text: readable(value)})
 	}
 }
 
 func (r *Record) jsonSpan(key, value []byte) {
-	name := string(key)
+	name := readable(key)
 	if name == "actor_id" && r.ActorID == "" {
-		r.ActorID = string(text(value))
+		r.ActorID = decoded(value)
 	}
 	s, ok := body(value)
 	if !ok || name == "name" {
 		return
 	}
-	s, _ = unescape(make([]byte, 0, len(s)), s)
-	txt, _ := cutBacktrace(Valid(bytes.TrimSpace(s)))
+	txt, _ := cutBacktrace(strings.TrimSpace(readable(s)))
 	kind := Span
 	if name == "sql" {
 		kind = SQL
