@@ -137,15 +137,18 @@ func (r *Record) actorID() string {
 	return ""
 }
 
+// digitsAfter returns the number behind the first key that is a word of its
+// own: "actor_id=", not "upstream_actor_id=".
 func digitsAfter(s, key string) string {
-	i := strings.Index(s, key)
-	if i < 0 || i > 0 && isWordByte(s[i-1]) {
-		return ""
+	for {
+		i := strings.Index(s, key)
+		if i < 0 {
+			return ""
+		}
+		own := i == 0 || !isWordByte(s[i-1])
+		s = s[i+len(key):]
+		if own {
+			return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
+		}
 	}
-	s = s[i+len(key):]
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return s[:n]
 }

@@ -327,7 +327,8 @@ func (u *Unwrapper) peelUnixStamp(l *Line) bool {
 
 // peelShort handles the rest of journald's short forms from b[at:]:
 // "HOST IDENT[PID]: message". strict demands the pid, for forms whose stamp
-// other programs write too.
+// other programs write too, until the stream has shown to be of such a form:
+// the kernel's lines have none.
 func (u *Unwrapper) peelShort(l *Line, at int, stamp Stamp, strict bool) bool {
 	b := l.Payload
 	colon := bytes.Index(b[at:min(len(b), at+256)], []byte(": "))
@@ -340,7 +341,8 @@ func (u *Unwrapper) peelShort(l *Line, at int, stamp Stamp, strict bool) bool {
 	}
 	head := b[at : at+colon]
 	words := bytes.Count(head, []byte(" "))
-	if words > 1 || strict && (len(head) == 0 || head[len(head)-1] != ']') {
+	known := u.shortLen > 0 && l.Source == nil
+	if words > 1 || strict && !known && (len(head) == 0 || head[len(head)-1] != ']') {
 		return false
 	}
 	host, ident, found := bytes.Cut(head, []byte(" "))

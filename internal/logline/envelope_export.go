@@ -102,12 +102,7 @@ func (u *Unwrapper) exportLine(b []byte, fn func(Line, int)) int {
 	x := &u.export
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 {
-		if name, value, ok := bytes.Cut(b[:min(len(b), 256)], []byte("=")); ok && len(b) > longText && !x.resync {
-			x.field, x.text = fieldIndex(name), true
-			x.store(x.field, value[:0], true)
-			return len(name) + 1
-		}
-		return 0
+		return u.exportLong(b)
 	}
 	line := b[:end]
 	switch {
@@ -121,12 +116,45 @@ func (u *Unwrapper) exportLine(b []byte, fn func(Line, int)) int {
 		return end + 1
 	}
 	name, value, isText := bytes.Cut(line, []byte("="))
-	if !isText {
+	switch {
+	case len(name) > maxName:
+		u.exportDamage()
+	case isText:
+		x.store(fieldIndex(name), value, true)
+	default:
 		x.field, x.binary, x.have, x.left = fieldIndex(name), true, 0, 0
-		return end + 1
 	}
-	x.store(fieldIndex(name), value, true)
 	return end + 1
+}
+
+// maxName is the longest field name believed; journald's own bound is 64.
+const maxName = 256
+
+// exportLong begins to read a line in pieces once longText bytes of it are
+// there, so that no end has to come.
+func (u *Unwrapper) exportLong(b []byte) int {
+	x := &u.export
+	if len(b) <= longText {
+		return 0
+	}
+	name, _, isText := bytes.Cut(b[:maxName+1], []byte("="))
+	if x.resync || !isText {
+		if !x.resync {
+			u.exportDamage()
+		}
+		x.field, x.text = fieldOther, true
+		return len(b)
+	}
+	x.field, x.text = fieldIndex(name), true
+	x.store(x.field, nil, true)
+	return len(name) + 1
+}
+
+// exportDamage gives the entry up and looks for the next one.
+func (u *Unwrapper) exportDamage() {
+	u.Malformed++
+	u.export.reset()
+	u.export.resync = true
 }
 
 // textPiece consumes what is there of a long text field.
@@ -149,9 +177,7 @@ func (u *Unwrapper) exportBinary(b []byte) int {
 		if x.have += n; x.have == 8 {
 			x.left = binary.LittleEndian.Uint64(x.length[:])
 			if x.left > maxExportField {
-				u.Malformed++
-				x.reset()
-				x.resync = true
+				u.exportDamage()
 			} else {
 				x.store(x.field, nil, true)
 				x.binary, x.newline = x.left > 0, x.left == 0
@@ -170,11 +196,12 @@ func (u *Unwrapper) exportBinary(b []byte) int {
 // store keeps a value, or appends a further piece of it. A repeated MESSAGE
 // gets a line of its own.
 func (x *exportState) store(field int, value []byte, first bool) {
+	if field == fieldOther {
+		return
+	}
 	x.fields++
 	var dst *[]byte
 	switch field {
-	case fieldOther:
-		return
 	case fieldMessage:
 		if first && x.written {
 			x.message = append(x.message, '\n')

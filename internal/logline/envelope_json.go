@@ -204,7 +204,7 @@ func (u *Unwrapper) peelJournal(l *Line, w *wrapper) bool {
 		s, _ := body(v)
 		u.setPayload(l, s)
 	case v[0] == '[':
-		l.Payload = messageArray(u.buffer(len(v)/3), v)
+		l.Payload = messageArray(u.buffer(len(v)/3), v, true)
 		u.keep(l.Payload)
 	default: // null: journalctl leaves out values of 4096 bytes and more without --all
 		u.NullMessages++
@@ -233,8 +233,9 @@ func (u *Unwrapper) journalSource(l *Line, unit *[numUnitKeys][]byte) {
 }
 
 // messageArray decodes a MESSAGE that is an array: of byte values, or of
-// several values of a repeated field, which are put on lines of their own.
-func messageArray(dst, v []byte) []byte {
+// several values of a repeated field, which are put on lines of their own and
+// may be arrays of byte values themselves.
+func messageArray(dst, v []byte, outer bool) []byte {
 	first := true
 	array(v, func(e []byte) {
 		switch {
@@ -245,7 +246,7 @@ func messageArray(dst, v []byte) []byte {
 			}
 			dst = append(dst, byte(n))
 			return
-		case e[0] == 'n':
+		case e[0] == 'n', e[0] == '[' && !outer:
 			return
 		}
 		if !first {
@@ -253,7 +254,7 @@ func messageArray(dst, v []byte) []byte {
 		}
 		first = false
 		if e[0] == '[' {
-			dst = messageArray(dst, e)
+			dst = messageArray(dst, e, false)
 			return
 		}
 		dst = append(dst, text(e)...)

@@ -103,7 +103,7 @@ func valueEnd(b []byte, i int) int {
 		return stringEnd(b, i)
 	}
 	if b[i] != '{' && b[i] != '[' {
-		for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] != ' ' && b[i] != '\n' {
+		for i < len(b) && bytes.IndexByte([]byte(",}] \t\r\n"), b[i]) < 0 {
 			i++
 		}
 		return i
