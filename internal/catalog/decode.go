@@ -102,7 +102,7 @@ func decode(file string, data []byte) (Record, []Problem) {
 func (d *decoder) bytes(data []byte) ([]byte, bool) {
 	switch {
 	case len(data) > maxFile:
-		d.fileProblem(false, "the file has %d bytes; a record has at most %d", len(data), maxFile)
+		d.fileProblem(false, "the file is too large; a record has at most %d bytes", maxFile)
 		return nil, false
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		d.fileProblem(false, "the file is UTF-16; save it as UTF-8")

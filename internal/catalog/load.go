@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -141,11 +143,29 @@ func (w *walker) load() ([]Record, []Problem) {
 }
 
 func (w *walker) read(name string) (Record, []Problem) {
-	data, err := fs.ReadFile(w.fsys, name)
+	data, err := readBounded(w.fsys, name)
 	if err != nil {
 		return Record{}, []Problem{{File: name, Message: "cannot be read: " + reason(err)}}
 	}
 	return decode(name, data)
+}
+
+// readBounded reads a file, of one that is too large for a record no more than
+// what shows that.
+func readBounded(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(int(min(info.Size(), maxFile)) + bytes.MinRead)
+	_, err = b.ReadFrom(io.LimitReader(f, maxFile+1))
+	return b.Bytes(), err
 }
 
 // unique drops records whose id, or whose slug with another id, came before.
