@@ -31,12 +31,6 @@ func Load(fsys fs.FS) ([]Record, []Problem) {
 	return w.load()
 }
 
-// LoadFile reads the one record in a file of fsys.
-func LoadFile(fsys fs.FS, file string) ([]Record, []Problem) {
-	w := walker{fsys: fsys, files: []string{file}}
-	return w.load()
-}
-
 type walker struct {
 	fsys     fs.FS
 	files    []string
