@@ -19,6 +19,7 @@ type catalogFlags struct {
 	dirs       []string
 	noEmbedded bool
 	strict     bool
+	adjust     func([]catalog.Record) []catalog.Record // what the configuration says of single records; nil: nothing
 }
 
 func (f *catalogFlags) register(fl *pflag.FlagSet) {
@@ -61,6 +62,9 @@ func (f *catalogFlags) load(w io.Writer) ([]catalog.Record, *match.Matcher, erro
 	records, problems, err := f.read()
 	if err != nil {
 		return nil, nil, err
+	}
+	if f.adjust != nil {
+		records = f.adjust(records)
 	}
 	matcher, refused := match.New(records)
 	for _, p := range refused {

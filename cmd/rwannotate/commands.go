@@ -5,10 +5,12 @@ import "github.com/spf13/cobra"
 // commands lists the subcommands; each lives in a file of its own name.
 func commands(std streams) []*cobra.Command {
 	return []*cobra.Command{
+		newRunCmd(std),
 		newScanCmd(std),
 		newExplainCmd(std),
 		newPatternsCmd(std),
 		newConfigCmd(std),
+		newJournalArgsCmd(std),
 		newVersionCmd(std),
 	}
 }

@@ -22,7 +22,7 @@ func (m *Files) siblings(path string, entries []os.DirEntry) []sibling {
 	dir, base := filepath.Split(path)
 	var out []sibling
 	for _, e := range entries {
-		if !isSibling(e.Name(), base) || excluded(e.Name(), m.opt.Exclude) || !e.Type().IsRegular() {
+		if !isSibling(e.Name(), base) || excluded(e.Name(), nil) || !e.Type().IsRegular() {
 			continue
 		}
 		if info, err := e.Info(); err == nil {

@@ -18,25 +18,31 @@ var notLogs = []string{".gz", ".bz2", ".xz", ".zst", ".tmp", ".swp"}
 // linkRoots are where the links in kubelet's directories lead.
 var linkRoots = []string{"/var/log/pods", "/var/log/containers", "/var/lib/docker/containers"}
 
-// An input is one argument: a path, a directory, or a glob.
+// An input is an Input whose kind is known.
 type input struct {
 	pattern string
 	literal bool
 	base    string // of a glob: the part without wildcards
+	exclude []string
+	start   Start
 }
 
 // parseInputs checks all patterns and reports every bad one.
-func parseInputs(patterns []string) ([]input, error) {
+func parseInputs(given []Input) ([]input, error) {
 	var inputs []input
 	var errs []error
-	for _, p := range patterns {
+	for _, g := range given {
+		p := g.Path
 		if p == "" {
 			errs = append(errs, errors.New("input: empty path"))
 			continue
 		}
 		p = filepath.Clean(p)
 		_, err := os.Lstat(p)
-		in := input{pattern: p, literal: err == nil || !strings.ContainsAny(p, `*?[{\`)}
+		in := input{pattern: p, literal: err == nil || !strings.ContainsAny(p, `*?[{\`), exclude: g.Exclude, start: g.Start}
+		if in.start == "" {
+			in.start = FromCheckpoint
+		}
 		if !in.literal {
 			if !doublestar.ValidatePathPattern(p) {
 				errs = append(errs, fmt.Errorf("input %q: malformed glob", p))
@@ -56,7 +62,7 @@ func (in input) paths() ([]string, input, error) {
 		if err != nil || !info.IsDir() {
 			return []string{in.pattern}, in, nil // looked at, and reported, by path
 		}
-		in = input{pattern: in.pattern + "/**", base: in.pattern}
+		in.base, in.literal = in.pattern, false
 		paths, err := below(in.base)
 		return paths, in, err
 	}

@@ -20,14 +20,20 @@ import (
 	"github.com/rwannotate/rwannotate/internal/annotate"
 )
 
+// Input is one thing to follow.
+type Input struct {
+	Path    string   // a path, a directory (everything below it), or a glob (doublestar: ** crosses directories)
+	Exclude []string // globs on the name or the path; packed and temporary files are always left out
+	Start   Start    // where files that exist at the start are read from; default FromCheckpoint
+}
+
 // Options of Files.
 type Options struct {
-	Inputs  []string      // paths, directories, or globs (doublestar: ** crosses directories)
-	Exclude []string      // globs on the name or the path; packed and temporary files are always left out
-	Start   Start         // where files that exist at the start are read from; default FromCheckpoint
-	Roots   []string      // where links found by a glob may lead besides the glob's own directory
-	Own     []os.FileInfo // files never read: where our own output goes
-	K8s     annotate.K8s  // the pod we run in, for files whose path names none
+	Inputs []Input
+	Roots  []string      // where links found by a glob may lead besides the glob's own directory
+	Own    []os.FileInfo // files never read: where our own output goes
+	Avoid  []string      // directories never read: our own state
+	K8s    annotate.K8s  // the pod we run in, for files whose path names none
 }
 
 // Files finds the files of the inputs and follows each to its end.
@@ -55,6 +61,7 @@ type Files struct {
 	listings map[string][]os.DirEntry // directories read during this scan
 	warned   map[string]string        // by path: the last complaint, not to be repeated
 	fifos    map[string]bool
+	finished map[string]*file // rotated away and read to the end, by key, as long as they are where they were
 	lastScan atomic.Int64
 
 	mu    sync.Mutex
@@ -87,14 +94,11 @@ func NewFiles(opt Options, open Open, pos Positions, log zerolog.Logger) (*Files
 	if err != nil {
 		return nil, err
 	}
-	if opt.Start == "" {
-		opt.Start = FromCheckpoint
-	}
 	return &Files{
 		opt: opt, inputs: inputs, open: open, pos: pos, log: log,
 		lateWait: 5 * time.Second, holdLimit: 50 * time.Second, tryNotify: startInotify,
 		ready: make(chan struct{}), ended: make(chan *file),
-		slots: map[string]*slot{}, files: map[string]*file{}, warned: map[string]string{}, fifos: map[string]bool{}, listings: map[string][]os.DirEntry{},
+		slots: map[string]*slot{}, files: map[string]*file{}, warned: map[string]string{}, fifos: map[string]bool{}, finished: map[string]*file{}, listings: map[string][]os.DirEntry{},
 		swept: time.Now(), // not at once: a volume may not be mounted yet
 	}, nil
 }
@@ -154,6 +158,9 @@ func (m *Files) forget(f *file) {
 	m.mu.Lock()
 	delete(m.files, f.key)
 	m.mu.Unlock()
+	if f.retired.Load() {
+		m.finished[f.key] = f
+	}
 	if err := f.failure; err != nil {
 		m.totals.errors.Add(1)
 		m.complain(f.path, fmt.Errorf("read: %w", err))
@@ -226,7 +233,7 @@ func (m *Files) discover() {
 			continue
 		}
 		for _, path := range paths {
-			if m.slots[path] == nil && (as.literal || !excluded(path, m.opt.Exclude)) {
+			if m.slots[path] == nil && (as.literal || !excluded(path, as.exclude)) {
 				m.slots[path] = &slot{path: path, in: as}
 			}
 		}
@@ -292,7 +299,7 @@ func (m *Files) take(ctx context.Context, s *slot, info fs.FileInfo) {
 	}
 	start := FromCheckpoint
 	if !m.started {
-		start = m.opt.Start
+		start = s.in.start
 	}
 	m.spawn(ctx, s, fd, s.key, real, start)
 }
@@ -328,6 +335,11 @@ var errOwn = errors.New("is our own output")
 func (m *Files) refuse(s *slot, real string, info fs.FileInfo) error {
 	for _, own := range m.opt.Own {
 		if os.SameFile(own, info) {
+			return errOwn
+		}
+	}
+	for _, dir := range m.opt.Avoid {
+		if under(real, dir) {
 			return errOwn
 		}
 	}
@@ -382,7 +394,7 @@ func (m *Files) besideOpen(path string) bool {
 func (m *Files) generations(s *slot, real string, fd *os.File) []sibling {
 	all := m.siblings(real, m.list(real))
 	since, news := m.newsSince(s, real)
-	skip := !m.started && m.opt.Start == FromEnd
+	skip := !m.started && s.in.start == FromEnd
 	var out []sibling
 	for _, g := range all {
 		switch {
@@ -417,22 +429,43 @@ func (m *Files) newsSince(s *slot, real string) (since time.Time, news bool) {
 }
 
 // takeLate opens files again that were rotated away and read, and then
-// written to: by a program that was never told of the rotation.
+// written to: by a program that was never told of the rotation, or slow.
 func (m *Files) takeLate(ctx context.Context) {
 	for _, s := range m.slots {
 		if s.last == nil {
 			continue
 		}
 		for _, g := range m.siblings(s.last.real, m.list(s.last.real)) {
-			if g.key == s.key || m.isOpen(g.key) || m.slots[g.path] != nil || !m.unread(g) {
-				continue
-			}
-			if fd, err := openRegular(g.path); err == nil {
-				last := s.last
-				m.spawn(ctx, s, fd, g.key, g.path, FromCheckpoint).setRetired(true)
-				s.last = last // it does not stand between the slot's file and the next
+			if g.key != s.key && m.slots[g.path] == nil {
+				m.reopen(ctx, s, g)
 			}
 		}
+	}
+	for key, f := range m.finished { // old targets of links have names of any kind
+		info, err := os.Stat(f.real)
+		if err != nil || identityOf(info).key() != key {
+			delete(m.finished, key)
+			continue
+		}
+		s := m.slots[f.path]
+		if s == nil {
+			s = &slot{path: f.path}
+		}
+		m.reopen(ctx, s, sibling{f.real, key, info.Size(), info.ModTime()})
+	}
+}
+
+// reopen follows a finished file again if there is more in it. It does not
+// stand between the slot's file and the next.
+func (m *Files) reopen(ctx context.Context, s *slot, g sibling) {
+	if m.isOpen(g.key) || !m.unread(g) {
+		return
+	}
+	if fd, err := openRegular(g.path); err == nil {
+		last := s.last
+		s.last = nil
+		m.spawn(ctx, s, fd, g.key, g.path, FromCheckpoint).setRetired(true)
+		s.last = last
 	}
 }
 

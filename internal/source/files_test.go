@@ -23,7 +23,7 @@ func both(t *testing.T, test func(t *testing.T, w *world, start func(inputs ...s
 			t.Parallel()
 			w := newWorld(t)
 			test(t, w, func(inputs ...string) *run {
-				return w.startWith(Options{Inputs: inputs}, func(m *Files) { m.tryNotify = try })
+				return w.startWith(inputsOf(inputs...), func(m *Files) { m.tryNotify = try })
 			})
 		})
 	}
@@ -78,6 +78,21 @@ func TestRenameWithLateWriter(t *testing.T) {
 		w.want(0, n)
 		w.never(time.Second)
 	})
+}
+
+func TestWriterThatWasNeverToldOfTheRotation(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.log", text(0, 10))
+	r := w.start("a.log")
+	w.want(0, 10)
+	w.rename("a.log", "a.log.1")
+	w.write("a.log", text(10, 20))
+	w.want(0, 20)
+	for i := range 2 {
+		w.until("the old one is finished", func() bool { return len(r.Stats()) == 1 })
+		w.append("a.log.1", text(20+5*i, 25+5*i))
+		w.want(0, 25+5*i)
+	}
 }
 
 // While the reader is stuck the file is rotated twice, and the old ones are packed.
@@ -307,6 +322,9 @@ func TestSymlinkSwitch(t *testing.T) {
 		w.append("pods/1.log", text(10, 15))
 		w.append("pods/0.log", text(15, 20)) // late
 		w.want(0, 20)
+		time.Sleep(time.Second) // by now it is finished
+		w.append("pods/0.log", text(20, 25))
+		w.want(0, 25)
 		w.never(800 * time.Millisecond)
 	})
 }
@@ -347,7 +365,7 @@ func TestDeletedFileIsClosedInTheEnd(t *testing.T) {
 	f, err := os.Create(w.path("a.log"))
 	w.check(err)
 	defer f.Close()
-	r := w.startWith(Options{Inputs: []string{"a.log"}}, func(m *Files) { m.holdLimit = 500 * time.Millisecond })
+	r := w.startWith(inputsOf("a.log"), func(m *Files) { m.holdLimit = 500 * time.Millisecond })
 	f.WriteString(text(0, 1))
 	w.want(0, 1)
 	w.check(os.Remove(w.path("a.log")))
@@ -390,7 +408,7 @@ func TestStartChoices(t *testing.T) {
 				w.append("x.log", "\n")
 			}
 			w.got = nil
-			w.startWith(Options{Inputs: []string{"x.log"}, Start: start}, nil)
+			w.startWith(Options{Inputs: []Input{{Path: "x.log", Start: start}}}, nil)
 			time.Sleep(50 * time.Millisecond)
 			w.append("x.log", "d\n")
 			w.until("lines", func() bool { return len(w.lines()) >= len(want) })
@@ -404,7 +422,7 @@ func TestStartChoices(t *testing.T) {
 
 func TestFilesAfterStartAreReadFromTheirBeginning(t *testing.T) {
 	w := newWorld(t)
-	w.startWith(Options{Inputs: []string{"*.log"}, Start: FromEnd}, nil)
+	w.startWith(Options{Inputs: []Input{{Path: "*.log", Start: FromEnd}}}, nil)
 	w.write("a.log", text(0, 3))
 	w.want(0, 3)
 }
@@ -412,9 +430,11 @@ func TestFilesAfterStartAreReadFromTheirBeginning(t *testing.T) {
 func TestOwnOutputIsNotRead(t *testing.T) {
 	w := newWorld(t)
 	w.write("daemon.log", "our own\n")
+	w.write("state/state.log", "ours too\n")
+	w.write("x.log", "excluded\n")
 	info, err := os.Stat(w.path("daemon.log"))
 	w.check(err)
-	w.startWith(Options{Inputs: []string{"*.log"}, Own: []os.FileInfo{info}}, nil)
+	w.startWith(Options{Inputs: []Input{{Path: "**/*.log", Exclude: []string{"x*"}}}, Own: []os.FileInfo{info}, Avoid: []string{w.path("state")}}, nil)
 	w.write("a.log", text(0, 3))
 	w.want(0, 3)
 	w.never(300 * time.Millisecond)
@@ -636,7 +656,7 @@ func TestRotationsLeakNothing(t *testing.T) {
 		fmt.Sscan(s, &rotations)
 	}
 	w := newWorld(t)
-	r := w.startWith(Options{Inputs: []string{"a.log"}}, func(m *Files) { m.lateWait = 50 * time.Millisecond })
+	r := w.startWith(inputsOf("a.log"), func(m *Files) { m.lateWait = 50 * time.Millisecond })
 	fds := func() int {
 		e, _ := os.ReadDir("/proc/self/fd")
 		return len(e)
@@ -664,7 +684,7 @@ func TestRotationsLeakNothing(t *testing.T) {
 }
 
 func TestBadGlobsAreAllNamed(t *testing.T) {
-	_, err := NewFiles(Options{Inputs: []string{"/a/[", "/b/{x", "", "/good/*.log"}}, nil, nil, zerologNop)
+	_, err := NewFiles(inputsOf("/a/[", "/b/{x", "", "/good/*.log"), nil, nil, zerologNop)
 	for _, want := range []string{`"/a/["`, `"/b/{x"`, "empty path"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)

@@ -167,6 +167,14 @@ func (w *world) open(info StreamInfo) Consumer {
 	return c
 }
 
+func inputsOf(paths ...string) Options {
+	var o Options
+	for _, p := range paths {
+		o.Inputs = append(o.Inputs, Input{Path: p})
+	}
+	return o
+}
+
 // A run is one life of the daemon.
 type run struct {
 	*Files
@@ -178,14 +186,14 @@ type run struct {
 
 func (w *world) start(inputs ...string) *run {
 	w.t.Helper()
-	return w.startWith(Options{Inputs: inputs}, nil)
+	return w.startWith(inputsOf(inputs...), nil)
 }
 
 func (w *world) startWith(opt Options, tweak func(*Files)) *run {
 	w.t.Helper()
 	for i, in := range opt.Inputs {
-		if !filepath.IsAbs(in) {
-			opt.Inputs[i] = w.path(in)
+		if !filepath.IsAbs(in.Path) {
+			opt.Inputs[i].Path = w.path(in.Path)
 		}
 	}
 	m, err := NewFiles(opt, w.open, w.pos, zerolog.New(&w.log))
