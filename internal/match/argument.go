@@ -12,8 +12,8 @@ import "strings"
 // prose: the value is free text; otherwise it is one value, and a colon starts
 // the next cause.
 func argumentEnd(s string, at, start int, pretty, exact, prose bool) int {
-	outer := openBefore(s[:at])
-	i := start
+	outer := openBefore(s[max(0, at-leadingInput):at])
+	i, unclosed := start, 0
 	for i < len(s) {
 		switch c := s[i]; c {
 		case '\n':
@@ -30,6 +30,9 @@ func argumentEnd(s string, at, start int, pretty, exact, prose bool) int {
 				i = end
 			}
 		case '\\':
+			if outer.quote && strings.HasPrefix(s[i:], `\n`) {
+				return trimEnd(s, start, i) // a line end inside of the quoted text
+			}
 			if outer.quote && strings.HasPrefix(s[i:], `\"`) {
 				if end := strings.Index(s[i+2:], `\"`); end >= 0 {
 					i += 2 + end
@@ -37,8 +40,12 @@ func argumentEnd(s string, at, start int, pretty, exact, prose bool) int {
 			}
 			i++
 		case '(', '[', '{':
-			if end := groupEnd(s, i, outer.quote, exact); end > 0 {
-				i = end
+			if unclosed < maxUnclosed {
+				if end := groupEnd(s, i, outer.quote, exact); end > 0 {
+					i = end
+				} else {
+					unclosed++
+				}
 			}
 		case ')', ']', '}':
 			if outer.has(c) {
@@ -61,6 +68,10 @@ func argumentEnd(s string, at, start int, pretty, exact, prose bool) int {
 	}
 	return trimEnd(s, start, min(i, len(s)))
 }
+
+// maxUnclosed is how many brackets without their closing one are put up with
+// in one value before all further ones are taken as text.
+const maxUnclosed = 16
 
 // trimEnd drops blanks at the end of s[start:end], but never all of it.
 func trimEnd(s string, start, end int) int {

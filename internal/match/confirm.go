@@ -24,6 +24,15 @@ type found struct {
 	args    []string
 }
 
+// A text may repeat what a wording starts with, without end and without ever
+// going on as the wording does. So that it costs no more than its length, one
+// segment gives a bounded number of matches, and each wording gets a bounded
+// number of tries there.
+const (
+	maxFound = 256
+	maxTried = 1024
+)
+
 // find returns the confirmed wordings in a segment, in the order of their
 // literals.
 func (m *Matcher) find(dst []found, rec *logline.Record, segment int) []found {
@@ -32,12 +41,14 @@ func (m *Matcher) find(dst []found, rec *logline.Record, segment int) []found {
 	}
 	seg := &rec.Segments[segment]
 	from := len(dst)
+	tried := map[int32]int{}
 	for _, hit := range m.auto.FindAllOverlapping([]byte(seg.Text)) {
 		for _, id := range m.byID[hit.PatternID] {
 			p := m.patterns[id]
-			if covered(dst[from:], p, hit.Start) {
+			if len(dst)-from >= maxFound || tried[id] >= maxTried || covered(dst[from:], p, hit.Start) {
 				continue
 			}
+			tried[id]++
 			if f, ok := p.confirm(rec, seg, hit.Start); ok {
 				f.segment = segment
 				dst = append(dst, f)
@@ -64,6 +75,9 @@ func (p *pattern) confirm(rec *logline.Record, seg *logline.Segment, at int) (fo
 	text := seg.Text
 	for _, from := range p.starts(text, at) {
 		window := text[from:min(len(text), from+maxInput)]
+		if !inOrder(window, p.pieces) {
+			continue
+		}
 		caps := p.compile().FindStringSubmatchIndex(window)
 		if caps == nil {
 			continue
@@ -77,6 +91,19 @@ func (p *pattern) confirm(rec *logline.Record, seg *logline.Segment, at int) (fo
 		return f, true
 	}
 	return found{}, false
+}
+
+// inOrder reports whether the pieces stand in s one after the other. It says
+// no as the expression would, a hundred times faster.
+func inOrder(s string, pieces []string) bool {
+	for _, piece := range pieces {
+		i := strings.Index(s, piece)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(piece):]
+	}
+	return true
 }
 
 // maxStarts bounds the places tried for the start of one match.
