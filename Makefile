@@ -9,7 +9,7 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TOOLS       := $(CURDIR)/.tools
 
 # Tests with real servers, browsers or clocks: run after the others, one package at a time, so
-# that they have the machine to themselves.
+# that they have the machine to themselves. Most of them wait most of the time.
 ALONE := ./test/loki ./test/scenarios ./test/torture ./test/web
 
 export PATH := $(TOOLS):$(PATH)
@@ -21,7 +21,7 @@ build:
 
 test: tools lint
 	go test -race -timeout 15m $$(go list ./... | grep -vE '/test/(loki|scenarios|torture|web)(/|$$)')
-	go test -count=1 -timeout 15m -p 1 $$(go list $(foreach d,$(wildcard $(ALONE)),$d/...))
+	go test -count=1 -timeout 15m -p 1 -parallel 4 $$(go list $(foreach d,$(wildcard $(ALONE)),$d/...))
 
 unit:
 	go test ./cmd/... ./internal/... ./patterns/...
