@@ -53,7 +53,7 @@ func TestScenarios(t *testing.T) {
 
 // run runs one script. Its own temporary files go where the test's go.
 func run(t *testing.T, script, bin string) {
-	cmd := exec.Command("timeout", "180", "bash", "./"+script)
+	cmd := exec.Command("timeout", "300", "bash", "./"+script)
 	// Patience for a loaded machine, unless the caller knows better.
 	cmd.Env = append([]string{"SETTLE=30", "BUDGET=10"}, os.Environ()...)
 	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir(), "PATH="+filepath.Dir(bin)+":"+os.Getenv("PATH"),
