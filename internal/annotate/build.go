@@ -17,12 +17,13 @@ const (
 	maxArgs    = 32 << 10
 	maxName    = 1 << 10 // target, event, thread and the like
 	maxOthers  = 5
+	maxChain   = 16 // those next to the cause
 )
 
 // New makes the event for one record and what was recognised in it. k8s and
 // origin tell where the record came from; origin.Line is set here.
 func New(rec *logline.Record, res *match.Result, component string, at time.Time, k8s K8s, origin Origin, mask *Masker) Event {
-	m := mask.of(rec.Text)
+	m := mask.of(rec.Text, res.Text, rec.Event)
 	ev := Event{
 		Level:   eventLevel(rec.Level, res.Record.Severity),
 		Time:    at,
@@ -34,7 +35,7 @@ func New(rec *logline.Record, res *match.Result, component string, at time.Time,
 			Level:     rec.Level,
 			Event:     cut(m.apply(rec.Event), maxName),
 			ActorID:   cut(rec.ActorID, maxName),
-			Chain:     res.Chain,
+			Chain:     res.Chain[max(0, len(res.Chain)-maxChain):],
 		},
 		Error: Error{
 			ID:         res.Record.ID,

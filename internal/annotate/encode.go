@@ -91,24 +91,43 @@ func compact(v any) []byte {
 }
 
 // Append appends the published form of ev, with its newline, to dst. Events too
-// large give up text in this order: the line, then the arguments.
+// large give up text in this order: the line, then message and arguments, then
+// names.
 func (e *Encoder) Append(dst []byte, ev *Event) []byte {
 	from := len(dst)
 	dst = e.append(dst, ev)
-	for limit := maxLine / 4; len(dst)-from > maxEvent && limit >= 256; limit /= 4 {
-		small := *ev
-		small.Origin.Line = cut(ev.Origin.Line, limit)
-		small.Origin.Truncated = true
-		if limit < maxLine/4 {
-			small.Message = cut(ev.Message, limit)
-			small.Error.Args = make([]string, len(ev.Error.Args))
-			for i, a := range ev.Error.Args {
-				small.Error.Args[i] = cut(a, limit/len(ev.Error.Args)+1)
-			}
-		}
+	for limit := maxLine / 4; len(dst)-from > maxEvent && limit >= shortText; limit /= 4 {
+		small := shrink(*ev, limit)
 		dst = e.append(dst[:from], &small)
 	}
 	return dst
+}
+
+// shortText is what is left of each text in the last resort.
+const shortText = 64
+
+// shrink cuts an event's texts: the smaller the limit, the more of them.
+func shrink(ev Event, limit int) Event {
+	ev.Origin.Line = cut(ev.Origin.Line, limit)
+	ev.Origin.Truncated = true
+	if limit < maxLine/4 {
+		ev.Message = cut(ev.Message, limit)
+		args := ev.Error.Args
+		ev.Error.Args = make([]string, min(len(args), limit))
+		for i := range ev.Error.Args {
+			ev.Error.Args[i] = cut(args[i], limit/len(args)+1)
+		}
+	}
+	if limit > shortText {
+		return ev
+	}
+	for _, name := range []*string{&ev.Level, &ev.Kind, &ev.RW.Component, &ev.RW.Target, &ev.RW.Level, &ev.RW.Event, &ev.RW.ActorID,
+		&ev.Error.ID, &ev.Error.Template, &ev.Error.Confidence, &ev.Error.Via, &ev.K8s.Namespace, &ev.K8s.Pod, &ev.K8s.Container, &ev.K8s.Node,
+		&ev.Origin.Input, &ev.Origin.Path, &ev.Origin.Stream, &ev.Origin.Unit, &ev.Origin.Host, &ev.Origin.TimeFrom} {
+		*name = cut(*name, shortText)
+	}
+	ev.RW.Chain, ev.Error.Others = nil, nil
+	return ev
 }
 
 func (e *Encoder) append(dst []byte, ev *Event) []byte {

@@ -1,6 +1,8 @@
 package annotate
 
 import (
+	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,8 +20,13 @@ type Masker struct {
 // password=x, "secret_key": "x", s3.access.key = 'x', password: Some("x").
 const secretKey = `(?i)(?:pass(?:word|wd|phrase)|pwd|secret(?:[._-]?(?:access[._-]?)?key)?|(?:access|private|api|account|encryption|license|signing)[._-]?key(?:[._-]?id)?|(?:auth|access|session|security|refresh|bearer|api|sas|id)[._-]?token|client[._-]?secret|credentials?|sasl\.password|x-amz-signature)`
 
-// secretValue is what may follow such a name.
-const secretValue = `\\?["']?\s*(?:=>|[=:])\s*(?:Some\()?(?:\\?"((?:[^"\\]|\\[^"])*)\\?"|'((?:[^']|'')*)'|([^\s,;&"'(){}<>\\]+))`
+// secretValue is what may follow such a name: a string whose quotes are escaped,
+// as inside of JSON, a quoted string, a SQL literal, a word. A string may be cut.
+const secretValue = `\\?["']?\s*(?:=>|[=:])\s*(?:Some\()?(?:` +
+	`\\"((?:[^"\\]|\\\\\\"|\\[^"])*)(?:\\"|$)|"((?:[^"\\]|\\.)*)(?:"|$)|'((?:[^']|'')*)(?:'|$)|([^\s,;&"'(){}<>\\]+))`
+
+// ownExprs is how many of a Masker's expressions are not the user's.
+const ownExprs = 4
 
 // NewMasker makes a Masker; extra are the user's own expressions.
 func NewMasker(extra ...*regexp.Regexp) *Masker {
@@ -35,16 +42,34 @@ func NewMasker(extra ...*regexp.Regexp) *Masker {
 	}
 }
 
-// masked is the set of secrets found in one record.
-type masked []string
+// masked hides the secrets found in one record; nil hides nothing.
+type masked struct{ replacer *strings.Replacer }
 
-// of finds the secrets in a record's text. They are then hidden wherever they
-// occur, in the arguments too.
-func (m *Masker) of(text string) masked {
-	if m == nil || len(m.exprs) == 4 && !m.triggered(text) {
-		return nil
+// Mask hides the secrets in a text.
+func (m *Masker) Mask(text string) string { return m.of(text).apply(text) }
+
+// of finds the secrets in the texts of a record, as it was written and as it
+// was decoded. They are then hidden wherever they occur, in the arguments too.
+func (m *Masker) of(texts ...string) masked {
+	if m == nil {
+		return masked{}
 	}
-	var found masked
+	found := map[string]bool{}
+	for _, text := range texts {
+		m.find(found, text)
+	}
+	delete(found, hidden)
+	return hide(slices.SortedFunc(maps.Keys(found), func(a, b string) int {
+		// Longer ones first: one secret may contain another.
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	}))
+}
+
+// find adds the secrets of one text.
+func (m *Masker) find(found map[string]bool, text string) {
+	if len(m.exprs) == ownExprs && !m.triggered(text) {
+		return
+	}
 	for _, re := range m.exprs {
 		for _, groups := range re.FindAllStringSubmatch(text, -1) {
 			secret := groups[0]
@@ -53,17 +78,12 @@ func (m *Masker) of(text string) masked {
 			} else if len(groups) > 1 {
 				continue
 			}
-			if secret != hidden && !slices.Contains(found, secret) {
-				found = append(found, secret)
-			}
-			if user, password, ok := strings.Cut(secret, ":"); ok && user != "" && len(password) >= 3 {
-				found = append(found, password)
+			found[secret] = true
+			if user, password, ok := strings.Cut(secret, ":"); ok && user != "" && len(password) >= shortSecret {
+				found[password] = true
 			}
 		}
 	}
-	// Longer ones first: one secret may contain another.
-	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
-	return found
 }
 
 func (m *Masker) triggered(text string) bool {
@@ -73,18 +93,33 @@ func (m *Masker) triggered(text string) bool {
 
 const hidden = "***"
 
-// apply hides the secrets in s. Values of one or two letters are hidden only
-// where they stand after their key, by the expressions' own reach: replacing
-// them everywhere would garble the text.
-func (m masked) apply(s string) string {
-	for _, secret := range m {
-		if len(secret) >= 3 {
-			s = strings.ReplaceAll(s, secret, hidden)
-			continue
-		}
-		for _, before := range [...]string{"=", "='", `="`, ": ", `: "`, ": '", "= ", "= '"} {
-			s = strings.ReplaceAll(s, before+secret, before+hidden)
+// shortSecret is the length below which a secret is hidden only where it stands
+// after its key: replacing one or two letters everywhere would garble the text.
+const shortSecret = 3
+
+// hide makes one pass over a text replace all secrets.
+func hide(secrets []string) masked {
+	var pairs []string
+	for _, secret := range secrets {
+		switch {
+		case len(secret) >= shortSecret:
+			pairs = append(pairs, secret, hidden)
+		case secret != "":
+			for _, before := range [...]string{"=", "='", `="`, ": ", `: "`, ": '", "= ", "= '"} {
+				pairs = append(pairs, before+secret, before+hidden)
+			}
 		}
 	}
-	return s
+	if pairs == nil {
+		return masked{}
+	}
+	return masked{strings.NewReplacer(pairs...)}
+}
+
+// apply hides the secrets in s.
+func (m masked) apply(s string) string {
+	if m.replacer == nil {
+		return s
+	}
+	return m.replacer.Replace(s)
 }
