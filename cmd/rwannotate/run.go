@@ -80,7 +80,7 @@ func runDaemon(ctx context.Context, std streams, flags *configFlags, cfg config.
 	}
 	current.Store(k)
 
-	state, closeState, err := openState(cfg.State, log)
+	state, closeState, err := openState(cfg.State, len(cfg.Loki.Endpoints) > 0, log)
 	if err != nil {
 		return err
 	}
@@ -90,9 +90,22 @@ func runDaemon(ctx context.Context, std streams, flags *configFlags, cfg config.
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(signals)
 
-	ledger := rwdaemon.NewLedger(rwdaemon.LedgerOptions{
-		Output: newOutput(std.out, cfg.Output, &current, log), State: state, Interval: cfg.State.CommitInterval, Log: log,
-	})
+	ledgerOptions := rwdaemon.LedgerOptions{
+		Output: newOutput(std.out, cfg.Output, &current, log), Interval: cfg.State.CommitInterval, Log: log,
+	}
+	if state != nil {
+		ledgerOptions.State = state
+	}
+	var sinks []rwdaemon.Runner
+	if len(cfg.Loki.Endpoints) > 0 {
+		d, err := newDelivery(cfg, state, current.Load, log)
+		if err != nil {
+			return err
+		}
+		ledgerOptions.Delivery, ledgerOptions.Full, ledgerOptions.Committed = d, d.full, d.wake
+		sinks = d.sinks()
+	}
+	ledger := rwdaemon.NewLedger(ledgerOptions)
 	sources, ready, err := newSources(std, cfg, ledger, &current, log)
 	if err != nil {
 		return exitf(exitConfig, "%v", err)
@@ -100,7 +113,7 @@ func runDaemon(ctx context.Context, std streams, flags *configFlags, cfg config.
 	watchdog, _ := daemon.SdWatchdogEnabled(false) // malformed: none
 	log.Info().Str("version", version).Int("records", len(k.records)).Str("catalog", catalog.Version(k.records)).Msg("started")
 	return rwdaemon.New(rwdaemon.Options{
-		Ledger: ledger, Sources: sources, Ready: ready, Signals: signals, Log: log,
+		Ledger: ledger, Sources: sources, Sinks: sinks, Ready: ready, Signals: signals, Log: log,
 		Reload:        func() error { return reload(std.err, flags, &current) },
 		Notify:        func(state string) { _, _ = daemon.SdNotify(false, state) }, // nobody to tell: none
 		WatchdogEvery: watchdog,
@@ -159,11 +172,18 @@ func reload(w io.Writer, flags *configFlags, current *atomic.Pointer[knowledge])
 }
 
 // openState opens the state directory. Without one positions are kept in
-// memory.
-func openState(c config.State, log zerolog.Logger) (state rwdaemon.State, closeState func(), err error) {
+// memory, and a temporary directory holds what waits for Loki, if anything does.
+func openState(c config.State, queues bool, log zerolog.Logger) (state *spool.Spool, closeState func(), err error) {
+	remove := func() {}
 	if c.Dir == "" {
-		log.Warn().Msg("no state directory (--state): positions are kept in memory and forgotten at exit")
-		return nil, func() {}, nil
+		log.Warn().Msg("no state directory (--state): positions, and what waits for Loki, are forgotten at exit")
+		if !queues {
+			return nil, remove, nil
+		}
+		if c.Dir, err = os.MkdirTemp("", "rwannotate-"); err != nil {
+			return nil, nil, exitf(exitRuntime, "no state directory, and no temporary one: %v", err)
+		}
+		remove = func() { _ = os.RemoveAll(c.Dir) } // ours alone, and in a temporary place
 	}
 	s, err := spool.Open(c.Dir, spool.Options{MaxBytes: int64(c.QueueMaxBytes)}, log)
 	if err != nil {
@@ -173,6 +193,7 @@ func openState(c config.State, log zerolog.Logger) (state rwdaemon.State, closeS
 		if err := s.Close(); err != nil {
 			log.Error().Err(err).Msg("state directory was not closed well")
 		}
+		remove()
 	}, nil
 }
 

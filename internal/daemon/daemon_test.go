@@ -129,7 +129,7 @@ func (s *state) get() (queued int, position string) {
 // each queues every event.
 type each struct{}
 
-func (each) Fold(events []annotate.Event, _ time.Time, b *spool.Batch) {
+func (each) Fold(events []annotate.Event, _ time.Time, _ bool, b *spool.Batch) {
 	for _, ev := range events {
 		if b.Events == nil {
 			b.Events = map[string][][]byte{}

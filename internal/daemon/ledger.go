@@ -33,8 +33,9 @@ type State interface {
 // at a time, at least once a commit interval, also without events.
 type Delivery interface {
 	// Fold adds to b the queue entries that events call for, and whatever state
-	// of its own has to be durable with them. It must not keep events.
-	Fold(events []annotate.Event, now time.Time, b *spool.Batch)
+	// of its own has to be durable with them. It must not keep events. last is
+	// the end: no further call comes.
+	Fold(events []annotate.Event, now time.Time, last bool, b *spool.Batch)
 }
 
 const (
@@ -280,7 +281,7 @@ func (l *Ledger) run(ctx context.Context) {
 		case <-tick.C:
 		case <-l.early:
 		}
-		if err := l.commit(); err != nil {
+		if err := l.commit(false); err != nil {
 			if now := time.Now(); now.Sub(l.complain) >= complainEach {
 				l.complain = now
 				l.opt.Log.Warn().Err(err).Msg("positions and queued events cannot be saved; trying again (a crash now would repeat events)")
@@ -290,15 +291,15 @@ func (l *Ledger) run(ctx context.Context) {
 }
 
 // finish commits what is left when all streams have ended.
-func (l *Ledger) finish() error { return l.commit() }
+func (l *Ledger) finish() error { return l.commit(true) }
 
 // commit makes everything durable that was stored so far. What a failed commit
 // held is part of the next one.
-func (l *Ledger) commit() error {
+func (l *Ledger) commit(last bool) error {
 	number, events, unsaved := l.take()
 	b := &l.batch
 	if l.opt.Delivery != nil {
-		l.opt.Delivery.Fold(events, time.Now(), b)
+		l.opt.Delivery.Fold(events, time.Now(), last, b)
 	}
 	var err error
 	if l.opt.State != nil && !b.Empty() {
