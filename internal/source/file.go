@@ -216,7 +216,7 @@ func (f *file) idle(now time.Time) {
 // save hands the position over, with the events before it.
 func (f *file) save() {
 	offset, line := f.c.Resume()
-	pos := f.r.position(f.real, offset, line)
+	pos := f.r.position(f.real, f.path, offset, line)
 	f.mu.Lock()
 	f.now = pos
 	f.stat.Offset, f.stat.Size = f.r.off, f.r.size
@@ -262,27 +262,25 @@ func (f *file) rewritten(ctx context.Context) error {
 	f.mu.Lock()
 	unread := max(0, f.stat.Size-f.r.off)
 	f.mu.Unlock()
-	old := f.r.position(f.real, f.r.off, 0)
-	offset, line := f.c.Resume()
+	old := f.r.position(f.real, f.path, f.r.off, 0)
 	cp := f.env.findCopy(f, old)
 	if err := f.c.End(cp == nil); err != nil {
 		return nil // the next ReadOnce says so too
 	}
-	if cp != nil {
-		old.Offset, old.Line = offset, line
-	}
-	f.settle(ctx, cp, old, unread)
+	offset, line := f.c.Resume() // a last line without an end goes on in the copy
+	f.settle(ctx, old, unread, cp, offset, line)
 	return f.openAt(0, 1)
 }
 
 // replaced is rewritten for content that was replaced while nobody looked.
 func (f *file) replaced(ctx context.Context, old position, unread int64) {
-	f.settle(ctx, f.env.findCopy(f, old), old, unread)
+	f.settle(ctx, old, unread, f.env.findCopy(f, old), old.Offset, old.Line)
 }
 
 // settle accounts for content that is gone from this file: "copytruncate"
-// copies a log before it truncates it, and a copy has what we could not read.
-func (f *file) settle(ctx context.Context, cp *copied, old position, unread int64) {
+// copies a log before it truncates it, and a copy has what we could not read,
+// from offset on.
+func (f *file) settle(ctx context.Context, old position, unread int64, cp *copied, offset, line int64) {
 	f.env.totals.truncations.Add(1)
 	f.mu.Lock()
 	f.stat.Truncated++
@@ -297,7 +295,7 @@ func (f *file) settle(ctx context.Context, cp *copied, old position, unread int6
 		return
 	}
 	f.log.Info().Str("copy", cp.path).Msg("file was copied and truncated: reading the rest of the copy, then the file from the beginning")
-	f.readCopy(ctx, cp, old.Offset, old.Line)
+	f.readCopy(ctx, cp, offset, line)
 }
 
 // readCopy reads what the copy has from the offset on.
@@ -311,7 +309,7 @@ func (f *file) readCopy(ctx context.Context, cp *copied, offset, line int64) {
 	c := f.env.open(StreamInfo{Key: cp.key, Input: "file", Path: f.path, K8s: f.k8s, Offset: offset, Line: line})
 	save := func() {
 		offset, line := c.Resume()
-		f.env.pos.Store(cp.key, r.position(cp.path, offset, line).encode())
+		f.env.pos.Store(cp.key, r.position(cp.path, f.path, offset, line).encode())
 	}
 	save()
 	var stop time.Time

@@ -213,6 +213,9 @@ func (m *Files) scan(ctx context.Context) {
 	for _, s := range found {
 		m.take(ctx, s, infos[s])
 	}
+	if !m.started {
+		m.recall()
+	}
 	if now.Sub(m.looked) >= lateEvery {
 		m.looked = now
 		m.takeLate(ctx)
@@ -453,6 +456,16 @@ func (m *Files) takeLate(ctx context.Context) {
 		}
 		m.reopen(ctx, s, sibling{f.real, key, info.Size(), info.ModTime()})
 	}
+}
+
+// recall remembers the files that an earlier run had not read to the end.
+func (m *Files) recall() {
+	m.pos.Each(func(key string, v []byte) {
+		p, ok := decodePosition(v)
+		if s := m.slots[p.Input]; ok && s != nil && s.in.start == FromCheckpoint && !m.isOpen(key) {
+			m.finished[key] = &file{key: key, path: p.Input, real: p.Path}
+		}
+	})
 }
 
 // reopen follows a finished file again if there is more in it. It does not

@@ -197,9 +197,9 @@ func TestEqualBeginningsAreTwoFiles(t *testing.T) {
 	w.write("a.log.x", banner+text(10, 20))
 	w.write("b.log", banner+text(20, 30))
 	w.start("*.log*")
-	w.until("all lines", func() bool { return len(w.lines()) == 33 })
+	w.until("all lines", func() bool { return w.count() == 33 })
 	w.write("a.log.y", banner+text(30, 40))
-	w.until("the fourth file", func() bool { return len(w.lines()) == 44 })
+	w.until("the fourth file", func() bool { return w.count() == 44 })
 }
 
 func TestCopyTruncateWhileDown(t *testing.T) {
@@ -272,7 +272,7 @@ func TestHoleAfterTruncation(t *testing.T) {
 	w.check(os.Truncate(w.path("a.log"), 0))
 	time.Sleep(300 * time.Millisecond)
 	f.WriteString(text(1000, 1010))
-	w.until("lines after the hole", func() bool { return len(w.lines()) >= 1010 })
+	w.until("lines after the hole", func() bool { return w.count() >= 1010 })
 	for i, g := range w.all()[1000:] {
 		if strings.Trim(g.text, "\x00") != numbered(1000+i) {
 			t.Errorf("got %.80q", g.text)
@@ -290,16 +290,16 @@ func TestPartialLines(t *testing.T) {
 		r := start("a.log")
 		w.never(600 * time.Millisecond)
 		w.append("a.log", numbered(0)[20:]+"\n"+half)
-		w.until("the line", func() bool { return len(w.lines()) == 1 })
+		w.until("the line", func() bool { return w.count() == 1 })
 		r.stop() // keeps its place before the half line
 		w.want(0, 1)
 		r = start("a.log")
 		w.append("a.log", strings.TrimPrefix(numbered(0), half)+"\n")
-		w.until("the second", func() bool { return len(w.lines()) == 2 })
+		w.until("the second", func() bool { return w.count() == 2 })
 		w.append("a.log", numbered(2))
 		w.never(400 * time.Millisecond)
 		w.rename("a.log", "a.log.1") // now nobody will end it
-		w.until("the unfinished line of a finished file", func() bool { return len(w.lines()) == 3 })
+		w.until("the unfinished line of a finished file", func() bool { return w.count() == 3 })
 		if g := w.all()[2]; g.text != numbered(2) || g.line != 3 {
 			t.Errorf("got %+v", g)
 		}
@@ -327,6 +327,22 @@ func TestSymlinkSwitch(t *testing.T) {
 		w.want(0, 25)
 		w.never(800 * time.Millisecond)
 	})
+}
+
+func TestSymlinkSwitchWhileDown(t *testing.T) {
+	w := newWorld(t)
+	w.write("pods/0.log", text(0, 5))
+	w.check(os.Symlink(w.path("pods/0.log"), w.path("link.log")))
+	r := w.start("link.log")
+	w.want(0, 5)
+	r.stop()
+	w.append("pods/0.log", text(5, 10))
+	w.write("pods/1.log", text(10, 15))
+	w.check(os.Symlink(w.path("pods/1.log"), w.path("new")))
+	w.rename("new", "link.log")
+	w.start("link.log")
+	w.want(0, 15)
+	w.never(800 * time.Millisecond)
 }
 
 func TestDeletedAndRecreated(t *testing.T) {
@@ -401,7 +417,7 @@ func TestStartChoices(t *testing.T) {
 			w := newWorld(t)
 			w.write("x.log", "a\nb\n")
 			r := w.start("x.log")
-			w.until("a, b", func() bool { return len(w.lines()) == 2 })
+			w.until("a, b", func() bool { return w.count() == 2 })
 			r.stop()
 			w.append("x.log", "c")
 			if start != FromEnd {
@@ -411,7 +427,7 @@ func TestStartChoices(t *testing.T) {
 			w.startWith(Options{Inputs: []Input{{Path: "x.log", Start: start}}}, nil)
 			time.Sleep(50 * time.Millisecond)
 			w.append("x.log", "d\n")
-			w.until("lines", func() bool { return len(w.lines()) >= len(want) })
+			w.until("lines", func() bool { return w.count() >= len(want) })
 			if got := w.lines(); strings.Join(got, " ") != strings.Join(want, " ") {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -606,7 +622,7 @@ func TestConsumerThatFailsKeepsThePosition(t *testing.T) {
 	w.write("a.log", text(0, 10))
 	w.new = func(c *lineConsumer) { c.fail = errors.New("standard output is gone") }
 	r := w.start("a.log")
-	w.until("it was called", func() bool { return len(w.lines()) == 10 })
+	w.until("it was called", func() bool { return w.count() == 9 })
 	r.stop()
 	w.got, w.new = nil, nil
 	w.start("a.log")
@@ -624,7 +640,7 @@ func TestStalledNamesWhoHangs(t *testing.T) {
 		}
 	}
 	r := w.start("*.log")
-	w.until("b", func() bool { return len(w.lines()) == 1 })
+	w.until("b", func() bool { return w.count() == 1 })
 	gate <- struct{}{} // its first turn, then it hangs
 	w.until("a hangs", func() bool {
 		s := r.Stalled(600 * time.Millisecond)
@@ -668,7 +684,7 @@ func TestRotationsLeakNothing(t *testing.T) {
 		w.rename("a.log", "a.log.1")
 		w.write("a.log", text(i, i+1))
 		if i%3 != 0 { // sometimes two within a look
-			w.until("line", func() bool { return len(w.lines()) == i+1 })
+			w.until("line", func() bool { return w.count() == i+1 })
 		}
 	}
 	w.want(0, rotations+1)

@@ -25,13 +25,15 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/fsnotify/fsnotify.(*Watcher).readEvents"))
 }
 
-// lineConsumer hands each line on at once and keeps an unfinished one.
+// lineConsumer takes each line for a record, which is open until the next line
+// or a pause, and keeps an unfinished line.
 type lineConsumer struct {
 	w      *world
 	info   StreamInfo
 	buf    []byte
 	offset int64
 	line   int64
+	open   *gotLine
 	block  <-chan struct{} // ReadOnce waits for it
 	fail   error
 	idles  int
@@ -60,10 +62,18 @@ func (c *lineConsumer) ReadOnce(r io.Reader) (int, error) {
 	return n, err
 }
 
+func (c *lineConsumer) close() {
+	if c.open != nil {
+		c.w.mu.Lock()
+		c.w.got = append(c.w.got, *c.open)
+		c.w.mu.Unlock()
+		c.open = nil
+	}
+}
+
 func (c *lineConsumer) out(line string, n int) {
-	c.w.mu.Lock()
-	c.w.got = append(c.w.got, gotLine{line, c.info.Path, c.info.Key, c.offset, c.line})
-	c.w.mu.Unlock()
+	c.close()
+	c.open = &gotLine{line, c.info.Path, c.info.Key, c.offset, c.line}
 	c.buf = c.buf[n:]
 	c.offset += int64(n)
 	if c.line > 0 {
@@ -71,16 +81,25 @@ func (c *lineConsumer) out(line string, n int) {
 	}
 }
 
-func (c *lineConsumer) Idle(time.Time) { c.idles++ }
+func (c *lineConsumer) Idle(time.Time) {
+	c.close()
+	c.idles++
+}
 
 func (c *lineConsumer) End(partial bool) error {
 	if partial && len(c.buf) > 0 {
 		c.out(string(c.buf), len(c.buf))
 	}
+	c.close()
 	return nil
 }
 
-func (c *lineConsumer) Resume() (int64, int64) { return c.offset, c.line }
+func (c *lineConsumer) Resume() (int64, int64) {
+	if c.open != nil {
+		return c.open.offset, c.open.line
+	}
+	return c.offset, c.line
+}
 
 type gotLine struct {
 	text, path, key string
@@ -239,6 +258,12 @@ func (w *world) lines() []string {
 	return out
 }
 
+func (w *world) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.got)
+}
+
 func (w *world) all() []gotLine {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,7 +285,7 @@ func tailOf(s []string, n int) []string { return s[max(0, len(s)-n):] }
 // want waits for lines numbered from..to-1, each once, and nothing else.
 func (w *world) want(from, to int) {
 	w.t.Helper()
-	w.until(fmt.Sprintf("lines %d to %d", from, to-1), func() bool { return len(w.lines()) >= to-from })
+	w.until(fmt.Sprintf("lines %d to %d", from, to-1), func() bool { return w.count() >= to-from })
 	seen := map[string]int{}
 	for _, l := range w.lines() {
 		seen[l]++

@@ -50,9 +50,10 @@ func (p fingerprint) at(r io.ReaderAt, offset int64) bool {
 // A position is how far a file was read, and enough of its content to tell
 // whether the file with that inode is still the one that was read.
 type position struct {
-	Path   string      `json:"path"` // links resolved
-	Head   fingerprint `json:"head"` // of the first bytes
-	Mark   fingerprint `json:"mark"` // of the bytes just before Offset
+	Path   string      `json:"path"`  // links resolved
+	Input  string      `json:"input"` // the path by which an input named it
+	Head   fingerprint `json:"head"`  // of the first bytes
+	Mark   fingerprint `json:"mark"`  // of the bytes just before Offset
 	Offset int64       `json:"offset"`
 	Line   int64       `json:"line"`
 	Mtime  int64       `json:"mtime"` // of the file when it was read, ns since 1970: siblings that are newer came later

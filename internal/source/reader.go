@@ -127,13 +127,13 @@ func (r *reader) stat() error {
 
 // position describes the content up to the offset, which is not beyond what
 // was read.
-func (r *reader) position(path string, offset, line int64) position {
+func (r *reader) position(path, input string, offset, line int64) position {
 	mark := r.mark
 	if offset != r.off {
 		n := min(offset, markSize)
 		mark = r.peek(offset-n, int(n))
 	}
-	p := position{Path: path, Mark: fingerprintOf(mark), Offset: offset, Line: line, Mtime: r.mtime.UnixNano(), Size: r.size}
+	p := position{Path: path, Input: input, Mark: fingerprintOf(mark), Offset: offset, Line: line, Mtime: r.mtime.UnixNano(), Size: r.size}
 	if int64(len(mark)) > offset {
 		p.Mark = fingerprint{}
 	}
