@@ -31,6 +31,8 @@ var mayImport = []struct{ pkg, imports string }{
 	{"annotate", "logline catalog match"},
 	{"pipeline", "logline catalog match annotate"},
 	{"lint", "logline catalog match annotate pipeline"},
+	{"harvest", "catalog"},
+	{"unknown", "logline catalog match harvest"},
 	{"source", "annotate"},
 	{"episode", "annotate"},
 	{"spool", ""},
