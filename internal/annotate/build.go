@@ -52,9 +52,31 @@ func New(rec *logline.Record, res *match.Result, component string, at time.Time,
 		ev.Error.Others = append(ev.Error.Others, Other{o.ID, o.Slug})
 	}
 	line := m.apply(strings.TrimRight(rec.Text, "\n"))
-	ev.Origin.Line = cut(line, maxLine)
+	ev.Origin.Line = excerpt(line, firstWords(ev.Message), maxLine)
 	ev.Origin.Truncated = origin.Truncated || len(ev.Origin.Line) < len(line)
 	return ev
+}
+
+// firstWords is how a message begins, to find it again in its line.
+func firstWords(message string) string {
+	line, _, _ := strings.Cut(message, "\n")
+	return cut(line, 64)
+}
+
+// excerpt shortens a line to about n bytes: its head, and what stands around
+// the mark if that is further behind.
+func excerpt(line, mark string, n int) string {
+	at := strings.Index(line, mark)
+	if len(line) <= n || at < 0 || at+len(mark) <= n {
+		return cut(line, n)
+	}
+	const gap = " … "
+	head := cut(line, n/4)
+	from := at - n/4
+	for !utf8.RuneStart(line[from]) {
+		from--
+	}
+	return head + gap + cut(line[from:], n-len(head)-len(gap))
 }
 
 // cutArgs masks the arguments and keeps them, all together, within maxArgs: a

@@ -597,7 +597,7 @@ func SplitGlued(b []byte) [][]byte {
 		}
 		i += k
 		at := i - len("2006-01-02")
-		if at <= start || !isWordByte(b[at-1]) && b[at-1] < utf8.RuneSelf && bytes.IndexByte([]byte(")]}.;"), b[at-1]) < 0 || !gluedHeader(b[at:]) {
+		if at <= start || at > 1 && b[at-2] == '\\' || !isWordByte(b[at-1]) && b[at-1] < utf8.RuneSelf && bytes.IndexByte([]byte(")]}.;"), b[at-1]) < 0 || !gluedHeader(b[at:]) {
 			continue
 		}
 		parts = append(parts, b[start:at])

@@ -96,7 +96,7 @@ func (f *filter) scan(dst []int, block []byte) []int {
 		g := binary.LittleEndian.Uint64(block[i:]) & mask
 		p := g * hashMultiplier
 		want := uint64(1)<<(p>>shift&63) | 1<<(p>>(shift-6)&63)
-		if bitmap[p>>shift>>6]&want != want || !f.at(block, i, g) {
+		if bitmap[p>>shift>>6]&want != want || !f.neighbours(block, i) || !f.at(block, i, g) {
 			continue
 		}
 		dst = append(dst, i)
@@ -112,6 +112,31 @@ func (f *filter) scan(dst []int, block []byte) []int {
 		}
 	}
 	return dst
+}
+
+// neighbours reports whether the gram at block[i] can be one of a window: all
+// grams of a window follow one another at every byte. It refuses most grams
+// that literals share with other text and touches nothing but the bitmap.
+func (f *filter) neighbours(block []byte, i int) bool {
+	need := f.width - f.q
+	for j := i + 1; need > 0 && f.has(block, j); j++ {
+		need--
+	}
+	for j := i - 1; need > 0 && j >= 0 && f.has(block, j); j-- {
+		need--
+	}
+	return need == 0
+}
+
+// has reports whether the gram at block[i] may be in the set; where no whole
+// word can be loaded it may.
+func (f *filter) has(block []byte, i int) bool {
+	if i+8 > len(block) {
+		return true
+	}
+	p := (binary.LittleEndian.Uint64(block[i:]) & f.mask) * hashMultiplier
+	want := uint64(1)<<(p>>f.shift&63) | 1<<(p>>(f.shift-6)&63)
+	return f.bitmap[p>>f.shift>>6]&want == want
 }
 
 // at reports whether a literal stands around the gram g at block[i].
