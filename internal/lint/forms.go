@@ -84,8 +84,11 @@ func quote(s string) string {
 
 // sampleTarget is a log target that fits a record.
 func sampleTarget(r *catalog.Record) string {
-	if len(r.Targets) > 0 {
-		return strings.TrimSuffix(r.Targets[0], "::")
+	if len(r.Targets) == 0 {
+		return "risingwave_stream::task::actor_manager"
 	}
-	return "risingwave_stream::task::actor_manager"
+	if strings.HasSuffix(r.Targets[0], "::") {
+		return r.Targets[0] + "task"
+	}
+	return r.Targets[0]
 }
