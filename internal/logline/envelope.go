@@ -219,14 +219,9 @@ func (u *Unwrapper) peel(l *Line) bool {
 		l.Payload = b[3:]
 		return true
 	case c == 0x1b, c == 0:
-		if rest := bytes.TrimLeft(skipSGR(b), "\x00"); len(rest) < len(b) && len(rest) > 0 && (c == 0 || isWordByte(rest[0]) && !isStamp(rest)) {
-			probe := Line{Payload: rest}
-			if c == 0 || u.peel(&probe) && probe.Source != nil {
-				*l = Line{Payload: rest, Stamp: l.Stamp, Source: l.Source, Stream: l.Stream, Recheck: true}
-				return true
-			}
-		}
-		return false
+		// A coloured prefix, or the hole that a truncated file begins with.
+		u.clean(l)
+		return len(l.Payload) > 0 && u.peel(l)
 	case isWordByte(c):
 		return u.peelWord(l)
 	}
