@@ -10,6 +10,7 @@ func commands(std streams) []*cobra.Command {
 		newExplainCmd(std),
 		newPatternsCmd(std),
 		newConfigCmd(std),
+		newHealthcheckCmd(std),
 		newJournalArgsCmd(std),
 		newVersionCmd(std),
 	}

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"strings"
+	"strconv"
 	"unicode"
 	"unicode/utf8"
 )
@@ -17,18 +17,18 @@ const (
 )
 
 // clean makes a foreign text harmless for terminals and readers: one line, at
-// most limit characters, control characters as symbols, and nothing that
-// changes direction or hides. What it returns shares no memory with s.
+// most limit characters, with control characters, and those that hide or
+// change direction, written out (\x1b, \u202e). What it returns shares no
+// memory with s.
 func clean(s string, limit int) string { return tidy(s, limit, false) }
 
 // cleanBlock is clean for texts of several lines.
 func cleanBlock(s string, limit int) string { return tidy(s, limit, true) }
 
 func tidy(s string, limit int, lines bool) string {
-	var b strings.Builder
-	b.Grow(min(len(s), limit+8))
+	b := make([]byte, 0, min(len(s), limit+utf8.UTFMax))
 	n, marks := 0, 0
-	for _, r := range s {
+	for _, r := range s { // an invalid byte is U+FFFD
 		if unicode.Is(unicode.M, r) {
 			if marks++; marks > maxMarks {
 				continue
@@ -37,30 +37,20 @@ func tidy(s string, limit int, lines bool) string {
 			marks = 0
 		}
 		if n++; n > limit {
-			b.WriteRune('…')
-			break
+			return string(append(b, "…"...))
 		}
-		if r == '\n' && lines {
-			b.WriteByte('\n')
-			continue
+		switch {
+		case r == '\n' && lines:
+			b = append(b, '\n')
+		case r == '\n', r == '\t', r == '\r', r == '\u2028', r == '\u2029':
+			b = append(b, ' ')
+		case unicode.IsGraphic(r): // format characters are not
+			b = utf8.AppendRune(b, r)
+		default:
+			quoted := strconv.AppendQuoteRuneToASCII(nil, r)
+			b = append(b, quoted[1:len(quoted)-1]...)
+			n += len(quoted) - 3
 		}
-		b.WriteRune(harmless(r))
 	}
-	return b.String()
-}
-
-// harmless replaces what drives a terminal or misleads a reader. Format
-// characters (bidirectional overrides, zero width) are not graphic.
-func harmless(r rune) rune {
-	switch {
-	case r == '\n', r == '\t', r == '\r', r == '\u2028', r == '\u2029':
-		return ' '
-	case r < 0x20:
-		return 0x2400 + r // control pictures: ␛
-	case r == 0x7f:
-		return '␡'
-	case !unicode.IsGraphic(r):
-		return utf8.RuneError
-	}
-	return r
+	return string(b)
 }

@@ -99,7 +99,7 @@ func (d *statusPage) text(p *paper) {
 		p.block(fmt.Sprintf("  %-8s  ", f.Severity), f.What)
 		p.block("            ", f.Do)
 	}
-	p.line("  reading   %s, %s to go, last %s", plural(d.OpenSources, "source"), size(d.LagBytes), d.LastRead)
+	p.line("  reading   %s, %s to go, last %s", plural(d.OpenSources, "source"), size(d.LagBytes), ago(p.now, d.LastRead))
 	p.line("  read      %s, %s lines", size(d.BytesRead), number(d.LinesRead))
 	p.line("  found     %s occurrences of known errors since the start", number(d.Occurrences))
 	for _, s := range d.Sinks {
@@ -114,7 +114,7 @@ func (d *statusPage) text(p *paper) {
 func (d *statusPage) levels() string {
 	var parts []string
 	for _, l := range d.Hour {
-		parts = append(parts, number(l.Count)+" "+l.Severity)
+		parts = append(parts, l.Severity+" × "+number(l.Count))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -124,7 +124,7 @@ func (d *statusPage) levels() string {
 
 func (p *paper) incident(e incident) {
 	p.line("%-8s  %s", strings.ToUpper(e.Severity), e.Name())
-	p.block("          ", fmt.Sprintf("%s in the last hour, last %s: %s", times(e.LastHour), ago(p.now, e.Last), several(e.Places)))
+	p.block("          ", fmt.Sprintf("%s in the last hour, last %s: %s", times(e.LastHour), ago(p.now, e.Last), e.Place()))
 	p.block("          ", e.Message)
 	if e.DoFirst != "" {
 		p.block("      Do: ", e.DoFirst)

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -33,13 +34,13 @@ type statusPage struct {
 	Now     time.Time `json:"now"`
 	Started time.Time `json:"started"`
 
-	BytesRead    int64  `json:"bytes_read"`
-	LinesRead    int64  `json:"lines_read"`
-	OpenSources  int    `json:"open_sources"`
-	LagBytes     int64  `json:"lag_bytes"`
-	LastRead     string `json:"-"`
-	Occurrences  int64  `json:"occurrences"` // since the start
-	Fingerprints int    `json:"fingerprints"`
+	BytesRead    int64     `json:"bytes_read"`
+	LinesRead    int64     `json:"lines_read"`
+	OpenSources  int       `json:"open_sources"`
+	LagBytes     int64     `json:"lag_bytes"`
+	LastRead     time.Time `json:"last_read,omitzero"`
+	Occurrences  int64     `json:"occurrences"` // since the start
+	Fingerprints int       `json:"fingerprints"`
 
 	Sinks   []Sink       `json:"sinks"`
 	Catalog catalogBrief `json:"catalog"`
@@ -62,8 +63,23 @@ type catalogBrief struct {
 
 // incident is one record's occurrences in the last hour, of all pods.
 type incident struct {
-	Occurrence          // of the newest
-	Places     []string `json:"places"` // component and pod
+	Occurrence                     // of the newest
+	Places     []string            `json:"places"` // component and pod
+	pods       map[string][]string // by component
+}
+
+// Place sums the places up in one line.
+func (i incident) Place() string {
+	var out []string
+	for _, component := range slices.Sorted(maps.Keys(i.pods)) {
+		slices.Sort(i.pods[component])
+		pods := several(i.pods[component])
+		if n := len(i.pods[component]); n > 3 {
+			pods = fmt.Sprintf("%d pods: %s", n, pods)
+		}
+		out = append(out, Occurrence{Component: component, Pod: pods}.Where())
+	}
+	return strings.Join(out, "; ")
 }
 
 func (s *Server) statusView(*http.Request) view {
@@ -74,14 +90,12 @@ func (s *Server) statusView(*http.Request) view {
 	d := &statusPage{Version: s.opt.Version, Now: now.UTC(), Started: s.started.UTC(), BytesRead: totals.Bytes, LinesRead: totals.Lines,
 		OpenSources: len(sources), Occurrences: occurrences, Fingerprints: len(newest), Sinks: cleanSinks(sinks), Catalog: s.catalogBrief(),
 		Findings: s.findings(totals, sources, sinks, now), Errors: incidents(newest)}
-	var last time.Time
 	for _, source := range sources {
 		d.LagBytes += source.Lag()
-		if source.LastRead.After(last) {
-			last = source.LastRead
+		if source.LastRead.After(d.LastRead) {
+			d.LastRead = source.LastRead
 		}
 	}
-	d.LastRead = ago(now, last)
 	d.sumUp(s.seen.lastHour(now))
 	return view{http.StatusOK, "status", "Status", d}
 }
@@ -127,10 +141,11 @@ func incidents(newest []Occurrence) []incident {
 		i, known := at[o.ID]
 		if !known {
 			at[o.ID] = len(out)
-			out = append(out, incident{Occurrence: o, Places: []string{o.Where()}})
+			out = append(out, incident{o, []string{o.Where()}, map[string][]string{o.Component: {o.Pod}}})
 			continue
 		}
 		sum := &out[i]
+		sum.pods[o.Component] = append(sum.pods[o.Component], o.Pod)
 		sum.Count += o.Count
 		sum.LastHour += o.LastHour
 		sum.Places = append(sum.Places, o.Where())

@@ -714,19 +714,21 @@ func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":                           "plain",
 		"a\nb\tc":                         "a b c",
-		"\x1b[31m":                        "␛[31m",
-		"a\x7fb":                          "a␡b",
-		"\u202eabc\u2066":                 "�abc�",
+		"\x1b[31m":                        `\x1b[31m`,
+		"a\x7fb":                          `a\x7fb`,
+		"\u202eabc":                       `\u202eabc`,
+		"\u009b\x00":                      `\u009b\x00`,
 		"a\xffb":                          "a�b",
 		"日本語 שלום":                        "日本語 שלום",
 		"12345678901":                     "1234567890…",
+		"12345\x1b[31m":                   `12345\x1b[` + "…",
 		"a" + strings.Repeat("\u0301", 9): "a\u0301\u0301\u0301",
 	} {
 		if got := clean(in, 10); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := cleanBlock("a\nb\r\n\x1b", 10); got != "a\nb \n␛" {
+	if got := cleanBlock("a\nb\r\n\x1b", 10); got != "a\nb \n\\x1b" {
 		t.Errorf("%q", got)
 	}
 }
