@@ -120,7 +120,7 @@ func New(o Options, q Queue, render func(data []byte) (Entry, error), log zerolo
 		tell: newTeller(o.Name, p.shown, log), drops: newDrops(o, log), wake: make(chan struct{}, 1),
 		streams: map[string]*stream{}, seen: map[string]time.Time{}, fewer: map[string]bool{},
 		held: map[uint64]struct{}{}, skipped: map[string]*gap{}, maxLine: maxLine,
-		results: make(chan result, o.Parallel),
+		results: make(chan result, o.Parallel), gate: gate{backoff: backoff{o.MinBackoff, max(o.MinBackoff, o.MaxBackoff)}},
 	}
 	for range o.Parallel {
 		c.packers = append(c.packers, &packer{})

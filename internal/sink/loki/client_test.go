@@ -43,10 +43,11 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	for n, limit := range map[int]time.Duration{0: minBackoff, 1: minBackoff, 2: time.Second, 5: 8 * time.Second, 7: maxBackoff, 8: maxBackoff, 1 << 40: maxBackoff} {
+	b := backoff{500 * time.Millisecond, 30 * time.Second}
+	for n, limit := range map[int]time.Duration{0: b.min, 1: b.min, 2: time.Second, 5: 8 * time.Second, 7: b.max, 8: b.max, 1 << 40: b.max} {
 		low, high := time.Hour, time.Duration(0)
 		for range 1000 {
-			d := backoff(n)
+			d := b.after(n)
 			low, high = min(low, d), max(high, d)
 		}
 		if low <= 0 || low > limit/4 || high > limit || high < limit*3/4 {

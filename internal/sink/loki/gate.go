@@ -5,26 +5,29 @@ import (
 	"time"
 )
 
-const (
-	minBackoff = 500 * time.Millisecond
-	maxBackoff = 30 * time.Second
-)
+// backoff bounds the pauses between tries.
+type backoff struct{ min, max time.Duration }
 
-// backoff is how long to wait after the n-th failure in a row: anything up to
-// 0.5 s, 1 s, 2 s … 30 s (full jitter), so that many clients do not come back
+// after is how long to wait after the n-th failure in a row: anything up to
+// min, 2 min, 4 min … max (full jitter), so that many clients do not come back
 // in step.
-func backoff(n int) time.Duration {
-	limit := maxBackoff
-	if n < 8 {
-		limit = min(maxBackoff, minBackoff<<max(n-1, 0))
+func (b backoff) after(n int) time.Duration {
+	limit := b.min
+	for range min(n-1, 62) {
+		if limit >= b.max/2 {
+			limit = b.max
+			break
+		}
+		limit *= 2
 	}
-	return limit/20 + rand.N(limit-limit/20)
+	return limit/20 + rand.N(max(limit-limit/20, 1))
 }
 
 // gate keeps requests away from an endpoint that does not work. After a
 // failure it is shut for a while, then it lets one request through to see;
 // the others follow once one has been answered.
 type gate struct {
+	backoff  backoff
 	failures int // in a row
 	since    time.Time
 	until    time.Time
@@ -53,7 +56,7 @@ func (g *gate) fail(round uint64, wait time.Duration, now time.Time) {
 		if g.failures == 1 {
 			g.since = now
 		}
-		g.until = now.Add(backoff(g.failures))
+		g.until = now.Add(g.backoff.after(g.failures))
 	}
 	if asked := now.Add(wait); asked.After(g.until) {
 		g.until = asked

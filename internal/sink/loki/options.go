@@ -33,6 +33,8 @@ type Options struct {
 	Timeout    time.Duration // of one request; 0: 10 s
 	Linger     time.Duration // how long an entry may wait for company; 0: 1 s
 	Drain      time.Duration // how long Run goes on sending after its context ends; 0: 500 ms
+	MinBackoff time.Duration // pause after a first failure, doubled with each further one; 0: 0.5 s
+	MaxBackoff time.Duration // 0: 30 s
 	BatchBytes int           // of a request before compression; 0: 1 MiB
 	Parallel   int           // requests at a time, one a stream at most; 0: 4
 	MaxStreams int           // label sets; more of them are sent with fewer labels. 0: 100
@@ -69,7 +71,7 @@ type TLS struct {
 func (o Options) withDefaults() (Options, *url.URL, error) {
 	for d, value := range map[*time.Duration]time.Duration{
 		&o.Timeout: 10 * time.Second, &o.Linger: time.Second, &o.Drain: 500 * time.Millisecond,
-		&o.MaxAge: 7 * 24 * time.Hour, &o.Heartbeat: time.Minute,
+		&o.MinBackoff: 500 * time.Millisecond, &o.MaxBackoff: 30 * time.Second, &o.MaxAge: 7 * 24 * time.Hour, &o.Heartbeat: time.Minute,
 	} {
 		if *d == 0 {
 			*d = value

@@ -51,10 +51,10 @@ func (c *Client) stored(s *stream, now time.Time) {
 	}
 }
 
-// wait keeps a stream from sending for a while.
-func (s *stream) wait(asked time.Duration, now time.Time) {
+// pause keeps a stream from sending for a while.
+func (c *Client) pause(s *stream, asked time.Duration, now time.Time) {
 	s.failures++
-	s.notBefore = now.Add(max(asked, backoff(s.failures)))
+	s.notBefore = now.Add(max(asked, c.gate.backoff.after(s.failures)))
 }
 
 // retryLater sends the same bytes again once the endpoint works.
@@ -63,7 +63,7 @@ func (c *Client) retryLater(s *stream, b *batch, v verdict, r result, now time.T
 	if v.poison && c.poisoned(s, b, v, r, now) {
 		return
 	}
-	s.wait(v.wait, now)
+	c.pause(s, v.wait, now)
 	c.gate.fail(r.round, v.wait, now)
 	switch {
 	case len(b.items) > 1 && v.total > v.limit: // a batch above the burst allowance never passes
@@ -103,7 +103,7 @@ func (c *Client) poisoned(s *stream, b *batch, v verdict, r result, now time.Tim
 	case len(b.items) == 1 && s.okCount > b.streamProof && b.same >= 3:
 		c.drop(b.items[0], Unknown, r.answer.body)
 	case b.suspect:
-		s.wait(v.wait, now)
+		c.pause(s, v.wait, now)
 		s.requeueLast(b, c.opts.BatchBytes)
 	default:
 		return false
@@ -115,7 +115,7 @@ func (c *Client) poisoned(s *stream, b *batch, v verdict, r result, now time.Tim
 // retrySlower makes one stream wait. What it holds goes back to the queue.
 func (c *Client) retrySlower(s *stream, b *batch, v verdict, now time.Time) {
 	c.stats.retry()
-	s.wait(v.wait, now)
+	c.pause(s, v.wait, now)
 	s.stuck = true
 	if s.failures >= 3 && len(b.items) > 1 {
 		s.maxBatch = max(sizeOf(b.items)/2, 1) // a burst allowance may be smaller than the batch
@@ -142,7 +142,7 @@ func (c *Client) useFewerLabels(s *stream, b *batch, v verdict, a answer, now ti
 		}
 		return
 	}
-	v.wait = max(v.wait, maxBackoff) // the limit is on active streams: they stay so for minutes
+	v.wait = max(v.wait, c.opts.MaxBackoff) // the limit is on active streams: they stay so for minutes
 	c.retrySlower(s, b, v, now)
 }
 
@@ -176,7 +176,7 @@ func (c *Client) split(s *stream, b *batch, v verdict, r result, now time.Time) 
 		c.drop(b.items[0], v.reason, r.answer.body)
 	default:
 		c.stats.retry()
-		s.wait(v.wait, now)
+		c.pause(s, v.wait, now)
 		s.requeueLast(b, c.opts.BatchBytes)
 	}
 }
