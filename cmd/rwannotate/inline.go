@@ -28,7 +28,24 @@ func newInline(w *bufio.Writer, term terminal, m *match.Matcher) *inline {
 	return &inline{w: w, term: term, matcher: m}
 }
 
-func (p *inline) read(b []byte) { p.pending = append(p.pending, b...) }
+// longLine is the length from which a line is printed before its end has come.
+const longLine = 256 << 10
+
+func (p *inline) read(b []byte) {
+	p.pending = append(p.pending, b...)
+	if len(p.pending) > longLine && bytes.IndexByte(p.pending, '\n') < 0 {
+		p.piece(len(p.pending) - 1) // the rest is printed as the line's end
+	}
+}
+
+// piece prints the first n bytes of a line. Its explanations come later, under
+// the whole line, so that nothing has to be decided yet.
+func (p *inline) piece(n int) {
+	p.clean = logline.Clean(p.clean[:0], p.pending[:n])
+	p.w.Write(p.clean)
+	p.offset += int64(n)
+	p.pending = append(p.pending[:0], p.pending[n:]...)
+}
 
 func (p *inline) event(ev *annotate.Event) error {
 	p.events = append(p.events, *ev)

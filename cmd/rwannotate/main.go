@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -44,6 +46,9 @@ func exitf(code int, format string, args ...any) error {
 }
 
 func main() {
+	// A reader that goes away (scan | head) is an error to report, not a signal
+	// to die of without a word.
+	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
@@ -77,7 +82,7 @@ journalctl piped in), recognises known errors and emits one enriched event for
 each: which error it is, how severe, what it means, what to do.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = cmd.Help()
 			return exitError{code: exitUsage}

@@ -22,7 +22,7 @@ func newLintCmd(std streams) *cobra.Command {
 		Long: `Say what is wrong with the records of DIR, or of the embedded catalogue, in one
 sentence each with file and field. Exits with 78 if there is an error, with
 --strict also if there is a warning.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			tree, records, problems, err := openTree(args)
 			if err != nil {
@@ -44,7 +44,7 @@ func newTestCmd(std streams) *cobra.Command {
 		Short: "Prove each record of a catalogue with its examples, in every log form",
 		Long: `Run each record's examples, and its own message in every form a log can have,
 through the same path that run and scan use. Exits with 78 if a record fails.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, records, problems, err := openTree(args)
 			if err != nil {

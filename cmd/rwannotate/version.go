@@ -33,7 +33,7 @@ func newVersionCmd(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the program and of its catalogue",
-		Args:  cobra.NoArgs,
+		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			records, _, err := flags.read()
 			if err != nil {

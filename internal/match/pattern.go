@@ -66,7 +66,7 @@ func compilePatterns(index int, r *catalog.Record) (patterns []*pattern, notes [
 func chooseExpression(r *catalog.Record) (expr, note string, err error) {
 	if r.ErrorMessage == "" {
 		if _, err := syntax.Parse(r.MessagePattern, syntax.Perl); err != nil {
-			return "", "", fmt.Errorf("messagePattern does not compile: %w", err)
+			return "", "", fmt.Errorf("does not compile: %w", err)
 		}
 		return r.MessagePattern, "", nil
 	}
@@ -76,10 +76,10 @@ func chooseExpression(r *catalog.Record) (expr, note string, err error) {
 	}
 	re, err := regexp.Compile("(?s)" + r.MessagePattern)
 	if err != nil {
-		return escaped, fmt.Sprintf("messagePattern does not compile (%v); the pattern made from errorMessage is used", err), nil
+		return escaped, fmt.Sprintf("does not compile (%v); the pattern made from errorMessage is used", err), nil
 	}
 	if !re.MatchString(catalog.Instantiate(r.ErrorMessage, nil)) {
-		return escaped, "messagePattern does not match its own errorMessage (is its literal text escaped?); the pattern made from errorMessage is used", nil
+		return escaped, "does not match its own errorMessage (is its literal text escaped?); the pattern made from errorMessage is used", nil
 	}
 	return r.MessagePattern, "", nil
 }
@@ -89,7 +89,7 @@ var errNoLiteral = errors.New("no literal text of 6 bytes or more that every mat
 func newPattern(record int, template, expr string) (*pattern, error) {
 	tree, err := syntax.Parse(expr, syntax.Perl|syntax.DotNL)
 	if err != nil {
-		return nil, fmt.Errorf("pattern does not compile: %w", err)
+		return nil, fmt.Errorf("does not compile: %w", err)
 	}
 	runs := requiredRuns(tree)
 	p := &pattern{record: record, template: template, expr: expr, literal: searchable(runs), offset: -1}
