@@ -32,7 +32,8 @@ type record struct {
 	partial   bool   // its last line goes on
 	headless  bool   // does not start with a header
 	truncated bool
-	from      int // the text before was looked at with the record before
+	goesOn    bool // a part of it was looked at before
+	from      int  // the text before was looked at with the record before
 
 	blank             bool // its last line is empty
 	blankAt, blankNum int64
@@ -146,6 +147,7 @@ func (s *Stream) limit(r *record, midLine bool) {
 	r.truncated = true
 	s.stats.Truncated++
 	s.report(r)
+	r.goesOn = true
 	head := logline.HeaderLen(r.text[:min(len(r.text), 2<<10)])
 	keep := 0
 	if midLine {
@@ -183,14 +185,22 @@ func (s *Stream) byAge() []*record {
 // report decides what a complete record reports and emits it.
 func (s *Stream) report(r *record) {
 	m := s.matcher()
-	if s.err != nil || !r.hit && !(r.check && m.Contains(r.text)) {
+	if s.err != nil {
+		return
+	}
+	if !r.hit && !(r.check && m.Contains(r.text)) {
+		s.unmatched(r, r.text)
 		return
 	}
 	s.stats.Candidates++
 	reported := false
 	at := r.offset
 	for _, part := range logline.SplitGlued(r.text) {
-		reported = s.reportPart(r, part, at) || reported
+		if s.reportPart(r, part, at) {
+			reported = true
+		} else {
+			s.unmatched(r, part)
+		}
 		at += int64(len(part))
 	}
 	if !reported {
@@ -234,6 +244,29 @@ func (s *Stream) reportPart(r *record, text []byte, offset int64) bool {
 		s.err = err
 	}
 	return true
+}
+
+// unmatched hands records in which no known error is to who wants them.
+func (s *Stream) unmatched(r *record, text []byte) {
+	if s.opt.Unmatched == nil || r.goesOn {
+		return
+	}
+	for _, part := range logline.SplitGlued(text) {
+		if logline.LevelRank(logline.HeaderLevel(part)) < logline.LevelRank("WARN") {
+			continue
+		}
+		rec := logline.Parse(part)
+		at, _ := s.time(&rec, r)
+		s.opt.Unmatched(&rec, at, s.component(r, &rec))
+	}
+}
+
+func (s *Stream) component(r *record, rec *logline.Record) string {
+	src := r.writer.source
+	if src == nil {
+		src = &logline.Source{}
+	}
+	return logline.ComponentOf(rec, s.info.K8s.Container, src.Container, src.Unit, s.info.K8s.Pod, src.Pod, s.info.Path)
 }
 
 func fill(dst *string, value string) {

@@ -28,6 +28,11 @@ type Options struct {
 	Unfiltered bool             // decode and match every record: for tests of the prefilter
 	Now        func() time.Time // [time.Now]
 	Mask       *annotate.Masker // [none]
+
+	// Unmatched is called for each record of level WARN or higher, or panic, in
+	// which no known error is, with its time and component. It makes the stream
+	// look at every line. [none]
+	Unmatched func(rec *logline.Record, at time.Time, component string)
 }
 
 // Info says where a stream comes from.
@@ -184,7 +189,7 @@ func (s *Stream) block(b []byte) {
 		s.candidates = m.Candidates(s.candidates[:0], b)
 	}
 	w := walk{b: b, m: m, dirty: logline.Dirty(b), escaped: bytes.Contains(b, []byte(`\u`))}
-	if w.dirty || w.escaped || s.opt.Unfiltered {
+	if w.dirty || w.escaped || s.opt.Unfiltered || s.opt.Unmatched != nil {
 		s.walk(&w, len(b))
 		return
 	}
