@@ -23,7 +23,8 @@ func newPatternsCmd(std streams) *cobra.Command {
 			return exitError{code: exitUsage}
 		},
 	}
-	cmd.AddCommand(newListCmd(std), newLintCmd(std), newTestCmd(std), newStatsCmd(std), newImportCmd(std))
+	cmd.AddCommand(newListCmd(std), newLintCmd(std), newTestCmd(std), newStatsCmd(std), newImportCmd(std),
+		newHarvestCmd(std), newDriftCmd(std), newCoverageCmd(std))
 	return cmd
 }
 

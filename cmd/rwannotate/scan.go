@@ -29,6 +29,7 @@ type scanFlags struct {
 	until    string
 	failOn   string
 	echoes   bool
+	unknown  bool
 	quiet    bool
 	noFilter bool
 }
@@ -56,13 +57,14 @@ On a terminal the result is a table; in a pipe it is one JSON event a line.
 	}
 	fl := cmd.Flags()
 	f.catalog.register(fl)
-	fl.StringVarP(&f.output, "output", "o", "auto", "auto, text, json or inline")
+	fl.StringVarP(&f.output, "output", "o", "auto", "auto, text, json or inline; with --unknown also yaml: drafts of records")
 	fl.StringVar(&f.color, "color", "auto", "auto, always or never")
 	fl.IntVar(&f.top, "top", 20, "rows of the table, most severe first; 0 for all")
 	fl.StringVar(&f.since, "since", "", "only errors from this time on (RFC 3339, or a duration back from now such as 2h)")
 	fl.StringVar(&f.until, "until", "", "only errors before this time")
 	fl.StringVar(&f.failOn, "fail-on", "", "exit with 10 if an error of this severity or higher is found: info, warning, error or critical")
 	fl.BoolVar(&f.echoes, "echoes", false, "report repetitions of an error in tracing spans too")
+	fl.BoolVar(&f.unknown, "unknown", false, "report the WARN, ERROR and panic records that the catalogue does not know, in groups")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on standard error")
 	fl.BoolVar(&f.noFilter, "no-prefilter", false, "decode every record (slow; to check the prefilter)")
 	_ = fl.MarkHidden("no-prefilter")
@@ -115,8 +117,8 @@ func runScan(ctx context.Context, std streams, f scanFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	if !slices.Contains([]string{"auto", "text", "json", "inline"}, f.output) {
-		return exitf(exitUsage, "-o %s: want auto, text, json or inline", f.output)
+	if err := f.checkOutput(); err != nil {
+		return err
 	}
 	records, matcher, err := f.catalog.load(std.err)
 	if err != nil {
@@ -126,6 +128,10 @@ func runScan(ctx context.Context, std streams, f scanFlags, args []string) error
 	out := bufio.NewWriterSize(std.out, 64<<10)
 	term := newTerminal(std.out, f.color)
 	switch {
+	case f.unknown:
+		if s.report, err = newUnknownReport(s, out, term, f); err != nil {
+			return err
+		}
 	case f.output == "inline":
 		s.report = newInline(out, term, matcher)
 	case f.output == "text", f.output == "auto" && term.tty:
@@ -135,6 +141,17 @@ func runScan(ctx context.Context, std streams, f scanFlags, args []string) error
 	}
 	s.meter = newMeter(std.err, f.quiet)
 	return s.run(ctx, inputs)
+}
+
+func (f *scanFlags) checkOutput() error {
+	forms := []string{"auto", "text", "json", "inline"}
+	if f.unknown {
+		forms = []string{"auto", "text", "json", "yaml"}
+	}
+	if !slices.Contains(forms, f.output) {
+		return exitf(exitUsage, "-o %s: want %s", f.output, strings.Join(forms, ", "))
+	}
+	return nil
 }
 
 // run scans the inputs one after the other. Inputs that cannot be read are
