@@ -13,5 +13,6 @@ func commands(std streams) []*cobra.Command {
 		newHealthcheckCmd(std),
 		newJournalArgsCmd(std),
 		newVersionCmd(std),
+		newManCmd(std),
 	}
 }
