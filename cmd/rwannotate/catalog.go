@@ -59,9 +59,15 @@ func (f *catalogFlags) read() ([]catalog.Record, []catalog.Problem, error) {
 // load reads the catalogue and builds the matcher. Records that cannot be used
 // are named on w and left out; with --strict they end the program.
 func (f *catalogFlags) load(w io.Writer) ([]catalog.Record, *match.Matcher, error) {
+	records, matcher, _, err := f.loadAll(w)
+	return records, matcher, err
+}
+
+// loadAll is load, and what it found wrong.
+func (f *catalogFlags) loadAll(w io.Writer) ([]catalog.Record, *match.Matcher, []catalog.Problem, error) {
 	records, problems, err := f.read()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if f.adjust != nil {
 		records = f.adjust(records)
@@ -80,12 +86,12 @@ func (f *catalogFlags) load(w io.Writer) ([]catalog.Record, *match.Matcher, erro
 		}
 	}
 	if bad > 0 && f.strict {
-		return nil, nil, exitf(exitConfig, "%d faults in the catalogue", bad)
+		return nil, nil, nil, exitf(exitConfig, "%d faults in the catalogue", bad)
 	}
 	if len(records) == 0 {
-		return nil, nil, exitf(exitConfig, "the catalogue is empty: no record could be loaded")
+		return nil, nil, nil, exitf(exitConfig, "the catalogue is empty: no record could be loaded")
 	}
-	return records, matcher, nil
+	return records, matcher, problems, nil
 }
 
 // recordProblem gives a problem of the matcher the place of its record.

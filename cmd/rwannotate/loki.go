@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,6 +17,7 @@ import (
 	"github.com/rwannotate/rwannotate/internal/episode"
 	"github.com/rwannotate/rwannotate/internal/sink/loki"
 	"github.com/rwannotate/rwannotate/internal/spool"
+	"github.com/rwannotate/rwannotate/internal/web"
 )
 
 // delivery is all that sends events to Loki: storms are folded into few
@@ -25,18 +28,24 @@ type delivery struct {
 	clients []*loki.Client
 	stdin   bool // an input cannot be read again: at the cap the oldest entries give way
 	log     zerolog.Logger
+	folded  atomic.Int64 // occurrences without an event of their own
+	kinds   [3]atomic.Int64
 }
 
 // newDelivery builds the endpoints' clients, and restores the episodes that the
-// last run left open.
-func newDelivery(cfg config.Config, state *spool.Spool, current func() *knowledge, log zerolog.Logger) (*delivery, error) {
+// last run left open. server may be nil.
+func newDelivery(cfg config.Config, state *spool.Spool, server *web.Server, current func() *knowledge, log zerolog.Logger) (*delivery, error) {
 	d := &delivery{spool: state, log: log, folder: episode.New(episode.Options{
 		All: cfg.Loki.Repeat == "all", Rate: unlessZero(cfg.Loki.Rate.EventsPerSecond), Burst: cfg.Loki.Rate.Burst})}
 	for _, in := range cfg.Inputs {
 		d.stdin = d.stdin || in.Stdin
 	}
 	for _, e := range cfg.Loki.Endpoints {
-		client, err := loki.New(lokiOptions(cfg, e), queue{state, e.Name}, func(data []byte) (loki.Entry, error) {
+		opt := lokiOptions(cfg, e)
+		if server != nil {
+			opt.Observe = server.Requests(e.Name)
+		}
+		client, err := loki.New(opt, queue{state, e.Name}, func(data []byte) (loki.Entry, error) {
 			return renderer(cfg.Loki, current()).Render(data)
 		}, log)
 		if err != nil {
@@ -86,6 +95,7 @@ func lokiOptions(cfg config.Config, e config.Endpoint) loki.Options {
 		ProxyURL: e.ProxyURL,
 		TLS: loki.TLS{CAFile: e.TLS.CAFile, CertFile: e.TLS.CertFile, KeyFile: e.TLS.KeyFile, ServerName: e.TLS.ServerName,
 			InsecureSkipVerify: e.TLS.InsecureSkipVerify},
+		MinBackoff: e.Backoff.Min, MaxBackoff: e.Backoff.Max,
 		Timeout: e.Timeout, Linger: e.Batch.Linger, BatchBytes: int(e.Batch.MaxBytes), MaxAge: unlessZero(e.DropOlderThan),
 		Drain:     cfg.ShutdownTimeout / 2,
 		Heartbeat: unlessZero(cfg.Loki.Heartbeat), HeartbeatLabels: cfg.Loki.Labels, Instance: host, Version: version,
@@ -120,6 +130,7 @@ func (d *delivery) Fold(events []annotate.Event, now time.Time, last bool, b *sp
 	for _, ev := range events {
 		d.enqueue(d.folder.Add(ev, now), b)
 	}
+	d.folded.Add(int64(len(events)))
 	d.enqueue(d.folder.Tick(now), b)
 	if last {
 		d.enqueue(d.folder.Flush(now), b)
@@ -145,7 +156,40 @@ func (d *delivery) enqueue(events []annotate.Event, b *spool.Batch) {
 		for _, c := range d.clients {
 			b.Events[c.Name()] = append(b.Events[c.Name()], data)
 		}
+		d.folded.Add(-1)
+		if i := slices.Index(kinds, events[i].Kind); i >= 0 {
+			d.kinds[i].Add(1)
+		}
 	}
+}
+
+// kinds of events, in the order of delivery.kinds.
+var kinds = []string{annotate.KindMatch, annotate.KindFirst, annotate.KindRepeat}
+
+// rows is the state of each endpoint, for the pages and metrics.
+func (d *delivery) rows(cfg config.Config) []web.Sink {
+	var rows []web.Sink
+	for i, c := range d.clients {
+		s := c.Stats()
+		row := web.Sink{Name: c.Name(), URL: config.MaskURL(cfg.Loki.Endpoints[i].URL), Emitted: map[string]int64{}, Dropped: map[string]int64{}, Adjusted: map[string]int64{},
+			SentEntries: int64(s.SentEntries), SentBytes: int64(s.SentBytes), Retries: int64(s.Retries),
+			QueueEntries: int64(s.QueueEntries), QueueBytes: s.QueueBytes, QueueMaxBytes: int64(cfg.State.QueueMaxBytes),
+			Oldest: s.OldestTime, LastSuccess: s.LastSuccess}
+		if s.Failing {
+			row.FailingSince = s.FailingSince
+		}
+		for k, kind := range kinds {
+			row.Emitted[kind] = d.kinds[k].Load()
+		}
+		for reason, n := range s.Dropped {
+			row.Dropped[string(reason)] = int64(n)
+		}
+		for how, n := range s.Adjusted {
+			row.Adjusted[how] = int64(n)
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // full reports whether inputs have to wait. Where one cannot, the oldest

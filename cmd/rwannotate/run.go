@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/rwannotate/rwannotate/internal/sink/stdout"
 	"github.com/rwannotate/rwannotate/internal/source"
 	"github.com/rwannotate/rwannotate/internal/spool"
+	"github.com/rwannotate/rwannotate/internal/web"
 )
 
 // stopLimit is what reading to the end and saving may take at SIGTERM: the
@@ -49,11 +51,11 @@ catalogue.`,
   journalctl -f -o export -u risingwave | rwannotate run`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, _, err := flags.load(std.err)
+			cfg, origins, err := flags.load(std.err)
 			if err != nil {
 				return err
 			}
-			return runDaemon(cmd.Context(), std, &flags, cfg, dryRun)
+			return runDaemon(cmd.Context(), std, &flags, cfg, origins, dryRun)
 		},
 	}
 	flags.register(cmd.Flags())
@@ -61,8 +63,28 @@ catalogue.`,
 	return cmd
 }
 
+// An app is the daemon's parts, wired together.
+type app struct {
+	std     streams
+	flags   *configFlags
+	cfg     config.Config
+	origins config.Origins
+	log     zerolog.Logger
+
+	current  atomic.Pointer[knowledge]
+	state    *spool.Spool // nil: none
+	files    *source.Files
+	delivery *delivery   // nil: none
+	server   *web.Server // nil: none
+	ledger   *rwdaemon.Ledger
+	tally    totalled
+	signals  chan os.Signal
+
+	reloading sync.Mutex
+}
+
 // runDaemon wires the parts together and runs them.
-func runDaemon(ctx context.Context, std streams, flags *configFlags, cfg config.Config, dryRun bool) error {
+func runDaemon(ctx context.Context, std streams, flags *configFlags, cfg config.Config, origins config.Origins, dryRun bool) error {
 	if len(cfg.Inputs) == 0 {
 		if !piped(std.in) {
 			return exitf(exitUsage, "nothing to read: name inputs with --input or in the configuration, or pipe a log in")
@@ -72,78 +94,99 @@ func runDaemon(ctx context.Context, std streams, flags *configFlags, cfg config.
 	if dryRun {
 		cfg.State.Dir, cfg.Loki.Endpoints, cfg.Output.Stdout = "", nil, true
 	}
-	log := newLogger(std.err, cfg.Log)
-	var current atomic.Pointer[knowledge]
+	a := &app{std: std, flags: flags, cfg: cfg, origins: origins, log: newLogger(std.err, cfg.Log), signals: make(chan os.Signal, 8)}
 	k, err := loadKnowledge(std.err, cfg.Catalog)
 	if err != nil {
 		return err
 	}
-	current.Store(k)
-
-	state, closeState, err := openState(cfg.State, len(cfg.Loki.Endpoints) > 0, log)
+	a.current.Store(k)
+	closeState, err := a.openState()
 	if err != nil {
 		return err
 	}
 	defer closeState()
-	signals := make(chan os.Signal, 8)
 	// SIGPIPE too: else a closed standard output ends us without a word.
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	defer signal.Stop(signals)
+	signal.Notify(a.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	defer signal.Stop(a.signals)
+	return a.run(ctx)
+}
 
-	ledgerOptions := rwdaemon.LedgerOptions{
-		Output: newOutput(std.out, cfg.Output, &current, log), Interval: cfg.State.CommitInterval, Log: log,
+func (a *app) run(ctx context.Context) error {
+	var extras []rwdaemon.Runner
+	if a.cfg.Web.Listen != "" {
+		extras = append(extras, a.newServer())
 	}
-	if state != nil {
-		ledgerOptions.State = state
+	if a.cfg.Reload.Interval > 0 {
+		extras = append(extras, &watcher{every: a.cfg.Reload.Interval, paths: a.watched(), changed: a.askReload})
 	}
-	var sinks []rwdaemon.Runner
-	if len(cfg.Loki.Endpoints) > 0 {
-		d, err := newDelivery(cfg, state, current.Load, log)
-		if err != nil {
-			return err
-		}
-		ledgerOptions.Delivery, ledgerOptions.Full, ledgerOptions.Committed = d, d.full, d.wake
-		sinks = d.sinks()
+	sinks, err := a.newSinks()
+	if err != nil {
+		return err
 	}
-	ledger := rwdaemon.NewLedger(ledgerOptions)
-	sources, ready, err := newSources(std, cfg, ledger, &current, log)
+	sources, ready, err := a.newSources()
 	if err != nil {
 		return exitf(exitConfig, "%v", err)
 	}
 	watchdog, _ := daemon.SdWatchdogEnabled(false) // malformed: none
-	log.Info().Str("version", version).Int("records", len(k.records)).Str("catalog", catalog.Version(k.records)).Msg("started")
+	k := a.current.Load()
+	a.log.Info().Str("version", version).Int("records", len(k.records)).Str("catalog", catalog.Version(k.records)).Msg("started")
 	return rwdaemon.New(rwdaemon.Options{
-		Ledger: ledger, Sources: sources, Sinks: sinks, Ready: ready, Signals: signals, Log: log,
-		Reload:        func() error { return reload(std.err, flags, &current) },
+		Ledger: a.ledger, Sources: sources, Sinks: append(sinks, extras...), Ready: ready, Signals: a.signals, Log: a.log,
+		Reload:        a.reload,
 		Notify:        func(state string) { _, _ = daemon.SdNotify(false, state) }, // nobody to tell: none
 		WatchdogEvery: watchdog,
-		StopLimit:     min(stopLimit, cfg.ShutdownTimeout), DrainLimit: cfg.ShutdownTimeout,
+		StopLimit:     min(stopLimit, a.cfg.ShutdownTimeout), DrainLimit: a.cfg.ShutdownTimeout,
 	}).Run(ctx)
+}
+
+// newSinks makes the ledger, and what it hands events to.
+func (a *app) newSinks() (sinks []rwdaemon.Runner, err error) {
+	opt := rwdaemon.LedgerOptions{Interval: a.cfg.State.CommitInterval, Log: a.log}
+	if a.cfg.Output.Stdout {
+		opt.Output = stdout.New(a.std.out, func(dst []byte, ev *annotate.Event) []byte { return a.current.Load().encoder.Append(dst, ev) }, a.log)
+	}
+	if a.state != nil {
+		opt.State = a.state
+	}
+	if len(a.cfg.Loki.Endpoints) > 0 {
+		if a.delivery, err = newDelivery(a.cfg, a.state, a.server, a.current.Load, a.log); err != nil {
+			return nil, err
+		}
+		opt.Delivery, opt.Full, opt.Committed = a.delivery, a.delivery.full, a.delivery.wake
+		sinks = a.delivery.sinks()
+	}
+	a.ledger = rwdaemon.NewLedger(opt)
+	return sinks, nil
 }
 
 // knowledge is a catalogue, ready to use. It is replaced as a whole.
 type knowledge struct {
-	records []catalog.Record
-	matcher *match.Matcher
-	encoder *annotate.Encoder
+	records  []catalog.Record
+	disabled []catalog.Record
+	problems []catalog.Problem
+	matcher  *match.Matcher
+	encoder  *annotate.Encoder
 }
 
 func loadKnowledge(w io.Writer, c config.Catalog) (*knowledge, error) {
+	k := &knowledge{}
 	f := catalogFlags{dirs: c.Paths, noEmbedded: !c.Embedded, strict: c.Strict, adjust: func(records []catalog.Record) []catalog.Record {
-		return adjust(records, c)
+		records, k.disabled = adjust(records, c)
+		return records
 	}}
-	records, matcher, err := f.load(w)
-	if err != nil {
+	var err error
+	if k.records, k.matcher, k.problems, err = f.loadAll(w); err != nil {
 		return nil, err
 	}
-	return &knowledge{records, matcher, annotate.NewEncoder(records, catalog.Version(records), catalog.Digest(records))}, nil
+	k.encoder = annotate.NewEncoder(k.records, catalog.Version(k.records), catalog.Digest(k.records))
+	return k, nil
 }
 
 // adjust applies what the configuration says of single records.
-func adjust(records []catalog.Record, c config.Catalog) []catalog.Record {
-	kept := records[:0]
+func adjust(records []catalog.Record, c config.Catalog) (kept, disabled []catalog.Record) {
 	for _, r := range records {
 		if slices.Contains(c.Disable, r.ID) || r.Slug != "" && slices.Contains(c.Disable, r.Slug) {
+			disabled = append(disabled, r)
 			continue
 		}
 		for _, name := range []string{r.Slug, r.ID} {
@@ -153,63 +196,66 @@ func adjust(records []catalog.Record, c config.Catalog) []catalog.Record {
 		}
 		kept = append(kept, r)
 	}
-	return kept
+	return kept, disabled
 }
 
 // reload reads the catalogue again, as the configuration now says. The old one
 // stays if anything is wrong with either.
-func reload(w io.Writer, flags *configFlags, current *atomic.Pointer[knowledge]) error {
-	cfg, _, err := flags.load(w)
-	if err != nil {
-		return err
+func (a *app) reload() error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	k, err := a.reloaded()
+	switch {
+	case err == nil:
+		a.current.Store(k)
+		a.showCatalog(k)
+	case a.server != nil:
+		a.server.ReloadFailed(err)
 	}
-	k, err := loadKnowledge(w, cfg.Catalog)
+	return err
+}
+
+func (a *app) reloaded() (*knowledge, error) {
+	cfg, _, err := a.flags.load(a.std.err)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	current.Store(k)
-	return nil
+	cfg.Catalog.Strict = true // what works now is not given up for a part of what should
+	return loadKnowledge(a.std.err, cfg.Catalog)
 }
 
 // openState opens the state directory. Without one positions are kept in
 // memory, and a temporary directory holds what waits for Loki, if anything does.
-func openState(c config.State, queues bool, log zerolog.Logger) (state *spool.Spool, closeState func(), err error) {
+func (a *app) openState() (closeState func(), err error) {
+	c := a.cfg.State
 	remove := func() {}
 	if c.Dir == "" {
-		log.Warn().Msg("no state directory (--state): positions, and what waits for Loki, are forgotten at exit")
-		if !queues {
-			return nil, remove, nil
+		a.log.Warn().Msg("no state directory (--state): positions, and what waits for Loki, are forgotten at exit")
+		if len(a.cfg.Loki.Endpoints) == 0 {
+			return remove, nil
 		}
 		if c.Dir, err = os.MkdirTemp("", "rwannotate-"); err != nil {
-			return nil, nil, exitf(exitRuntime, "no state directory, and no temporary one: %v", err)
+			return nil, exitf(exitRuntime, "no state directory, and no temporary one: %v", err)
 		}
 		remove = func() { _ = os.RemoveAll(c.Dir) } // ours alone, and in a temporary place
 	}
-	s, err := spool.Open(c.Dir, spool.Options{MaxBytes: int64(c.QueueMaxBytes)}, log)
+	a.state, err = spool.Open(c.Dir, spool.Options{MaxBytes: int64(c.QueueMaxBytes)}, a.log)
 	if err != nil {
-		return nil, nil, exitf(exitRuntime, "%v", err)
+		return nil, exitf(exitRuntime, "%v", err)
 	}
-	return s, func() {
-		if err := s.Close(); err != nil {
-			log.Error().Err(err).Msg("state directory was not closed well")
+	return func() {
+		if err := a.state.Close(); err != nil {
+			a.log.Error().Err(err).Msg("state directory was not closed well")
 		}
 		remove()
 	}, nil
 }
 
-// newOutput makes the writer of events, nil for none.
-func newOutput(w io.Writer, c config.Output, current *atomic.Pointer[knowledge], log zerolog.Logger) rwdaemon.Output {
-	if !c.Stdout {
-		return nil
-	}
-	encode := func(dst []byte, ev *annotate.Event) []byte { return current.Load().encoder.Append(dst, ev) }
-	return stdout.New(w, encode, log)
-}
-
 // newSources makes what reads the inputs. ready is closed when it has begun.
-func newSources(std streams, cfg config.Config, ledger *rwdaemon.Ledger, current *atomic.Pointer[knowledge], log zerolog.Logger) (sources []rwdaemon.Runner, ready <-chan struct{}, err error) {
-	open := ledger.Open(newOpener(cfg, current))
-	opt := source.Options{Own: ownFiles(std), K8s: annotate.K8s(podOf(cfg.Kubernetes))}
+func (a *app) newSources() (sources []rwdaemon.Runner, ready <-chan struct{}, err error) {
+	cfg := a.cfg
+	open := a.ledger.Open(a.newOpener())
+	opt := source.Options{Own: ownFiles(a.std), K8s: podOf(cfg.Kubernetes)}
 	if cfg.State.Dir != "" {
 		opt.Avoid = []string{cfg.State.Dir}
 	}
@@ -224,34 +270,35 @@ func newSources(std streams, cfg config.Config, ledger *rwdaemon.Ledger, current
 	close(begun)
 	ready = begun
 	if len(opt.Inputs) > 0 {
-		files, err := source.NewFiles(opt, open, ledger, log)
-		if err != nil {
+		if a.files, err = source.NewFiles(opt, open, a.ledger, a.log); err != nil {
 			return nil, nil, err
 		}
-		sources, ready = append(sources, files), files.Ready()
+		sources, ready = append(sources, a.files), a.files.Ready()
 	}
 	if stdin {
-		sources = append(sources, source.NewStdin(std.in, open, ledger))
+		sources = append(sources, source.NewStdin(a.std.in, open, a.ledger))
 	}
 	return sources, ready, nil
 }
 
 // newOpener makes the path from bytes to events of one stream.
-func newOpener(cfg config.Config, current *atomic.Pointer[knowledge]) func(source.StreamInfo, func(*annotate.Event) error) source.Consumer {
+func (a *app) newOpener() func(source.StreamInfo, func(*annotate.Event) error) source.Consumer {
+	cfg := a.cfg
 	opt := pipeline.Options{FlushAfter: cfg.Multiline.FlushAfter, MaxRecord: int(cfg.Multiline.MaxBytes), Mask: annotate.NewMasker(redactions(cfg.Output)...)}
-	matcher := func() *match.Matcher { return current.Load().matcher }
+	matcher := func() *match.Matcher { return a.current.Load().matcher }
 	least := slices.Index(logLevels, cfg.Match.MinLevel)
 	return func(info source.StreamInfo, emit func(*annotate.Event) error) source.Consumer {
-		if least > 0 {
-			all := emit
-			emit = func(ev *annotate.Event) error {
-				if level := slices.Index(logLevels, strings.ToLower(ev.RW.Level)); level >= 0 && level < least {
-					return nil
-				}
-				return all(ev)
+		seen := func(ev *annotate.Event) error {
+			if level := slices.Index(logLevels, strings.ToLower(ev.RW.Level)); level >= 0 && level < least {
+				return nil
 			}
+			if a.server != nil {
+				a.server.Observe(ev)
+			}
+			return emit(ev)
 		}
-		return pipeline.New(pipeline.Info{Input: info.Input, Path: info.Path, K8s: info.K8s, Offset: info.Offset, Line: info.Line}, matcher, emit, opt)
+		stream := pipeline.New(pipeline.Info{Input: info.Input, Path: info.Path, K8s: info.K8s, Offset: info.Offset, Line: info.Line}, matcher, seen, opt)
+		return &counted{Stream: stream, tally: &a.tally}
 	}
 }
 

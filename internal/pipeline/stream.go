@@ -432,6 +432,12 @@ func (s *Stream) Cursor() string {
 	return string(cursor)
 }
 
+// Minus takes off the counters of an earlier look at the same stream.
+func (a Stats) Minus(b Stats) Stats {
+	return Stats{a.Bytes - b.Bytes, a.Lines - b.Lines, a.Candidates - b.Candidates, a.Rejected - b.Rejected, a.Events - b.Events,
+		a.Echoes - b.Echoes, a.Truncated - b.Truncated, a.Nulls - b.Nulls, a.Malformed - b.Malformed}
+}
+
 // Plus adds the counters of two streams.
 func (a Stats) Plus(b Stats) Stats {
 	return Stats{a.Bytes + b.Bytes, a.Lines + b.Lines, a.Candidates + b.Candidates, a.Rejected + b.Rejected, a.Events + b.Events,
