@@ -28,13 +28,13 @@ type browser struct {
 	base string // address of the pages
 }
 
-// newBrowser serves the demonstration. Without a Chromium the test is left out,
+// newBrowser serves the demonstration; state is a text in it. Without a Chromium the test is left out,
 // which is a failure where everything is required.
-func newBrowser(t *testing.T) *browser {
+func newBrowser(t *testing.T, state string) *browser {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
-			srv := httptest.NewServer(demo(t).Handler())
+			srv := httptest.NewServer(demo(t, state).Handler())
 			t.Cleanup(srv.Close)
 			return &browser{t, path, srv.URL}
 		}
@@ -74,7 +74,7 @@ var link = regexp.MustCompile(`href="([^"]*)"`)
 // TestNavigation follows each kind of link that a reader would, from the
 // address that the browser resolves it against.
 func TestNavigation(t *testing.T) {
-	b := newBrowser(t)
+	b := newBrowser(t, hostile)
 	at, err := url.Parse(b.base + "/")
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func (b *browser) checkLinks(at *url.URL, page string) {
 // TestHostileLine: a log line with markup, scripts, styles and terminal
 // sequences is text for the browser, and nothing else.
 func TestHostileLine(t *testing.T) {
-	b := newBrowser(t)
+	b := newBrowser(t, hostile)
 	for _, page := range []string{"/", "/errors", "/errors/unexpected-backfill-state"} {
 		dom := b.dom(b.base + page)
 		if !strings.Contains(dom, "&lt;script&gt;document.title='owned'") {
@@ -149,7 +149,7 @@ func TestHostileLine(t *testing.T) {
 // TestPolicyHolds: were a text ever to get through unescaped, the policy that
 // we send keeps the browser from running it.
 func TestPolicyHolds(t *testing.T) {
-	b := newBrowser(t)
+	b := newBrowser(t, hostile)
 	page := func(policy string) string {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Security-Policy", policy)
@@ -178,16 +178,16 @@ var pictures = []struct {
 	width, height int
 	dark          bool
 }{
-	{"status-light", "/", 1200, 1400, false},
-	{"status-dark", "/", 1200, 1400, true},
-	{"status-phone", "/", 390, 1400, false},
-	{"record-phone-dark", "/errors/mismatch-initial-vnode-bitmap-expect", 390, 1400, true},
+	{"status-light", "/", 1100, 1000, false},
+	{"status-dark", "/", 1100, 1000, true},
+	{"status-phone", "/", 390, 1200, false},
+	{"record-phone-dark", "/errors/mismatch-initial-vnode-bitmap-expect", 390, 1200, true},
 }
 
 // TestPictures: the pages fill the window and no more, and follow the theme.
 // With -update the pictures are kept for the README.
 func TestPictures(t *testing.T) {
-	b := newBrowser(t)
+	b := newBrowser(t, `BackfillStateWithProgress { state: SourceCachingUp("72"), target_offset: Some("118") }`)
 	dir := t.TempDir()
 	if *update {
 		dir = "pictures"

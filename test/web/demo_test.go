@@ -21,7 +21,8 @@ const hostile = "\x1b]8;;http://evil.example/\x07click\x1b]8;;\x07</script><scri
 	`<img src="http://evil.example/x.png" onerror="document.title='owned'"><style>body{display:none}</style> ` + "\u202eevil\u2066 \"'><b id=owned>"
 
 // demo is a night in which Loki is down, one error storms, and some are old.
-func demo(t *testing.T) *web.Server {
+// state is the argument of one of the errors.
+func demo(t *testing.T, state string) *web.Server {
 	t.Helper()
 	records, problems := catalog.Load(patterns.FS)
 	if catalog.HasErrors(problems) {
@@ -39,7 +40,7 @@ func demo(t *testing.T) *web.Server {
 		Refused:  []catalog.Problem{{File: "/etc/rwannotate/patterns/own.yaml", Line: 4, Column: 1, Field: "serverity", Message: "unknown key; did you mean severity?"}},
 		Disabled: []web.Disabled{{Record: catalog.Record{ID: "00000000000000aa", Slug: "a-text-we-know", ErrorMessage: "a text we know", Severity: "info"}, Why: "named in catalog.disable"}}})
 	clock = now
-	for _, st := range storms {
+	for _, st := range append(storms(), storm{"unexpected-backfill-state", "compute", 1, 1, 9 * time.Minute, 0, []string{state}}) {
 		for i := range st.times {
 			s.Observe(st.event(t, records, i))
 		}
@@ -55,12 +56,13 @@ type storm struct {
 	args            []string
 }
 
-var storms = []storm{
-	{"should-not-update-vnode-bitmap-during-consuming-lo", "compute", 1, 2, 26 * time.Hour, time.Hour, nil},
-	{"snapshot-backfill-epoch-set-again", "meta", 1, 3, 44 * time.Minute, 11 * time.Minute, []string{"1001", "8321498123468800", "8321498189004800"}},
-	{"mismatch-initial-vnode-bitmap-expect", "compute", 3, 214, 17 * time.Minute, 4 * time.Second, []string{"Bitmap { num_bits: 256, count_ones: 64 }", "Bitmap { num_bits: 256, count_ones: 32 }"}},
-	{"failed-to-acquire-connection-from-pool", "meta", 1, 6, 14 * time.Minute, 2 * time.Minute, []string{"pool timed out while waiting for an open connection"}},
-	{"unexpected-backfill-state", "compute", 1, 1, 9 * time.Minute, 0, []string{hostile}},
+func storms() []storm {
+	return []storm{
+		{"should-not-update-vnode-bitmap-during-consuming-lo", "compute", 1, 2, 26 * time.Hour, time.Hour, nil},
+		{"snapshot-backfill-epoch-set-again", "meta", 1, 3, 44 * time.Minute, 11 * time.Minute, []string{"1001", "8321498123468800", "8321498189004800"}},
+		{"mismatch-initial-vnode-bitmap-expect", "compute", 3, 214, 17 * time.Minute, 4 * time.Second, []string{"Bitmap { num_bits: 256, count_ones: 64 }", "Bitmap { num_bits: 256, count_ones: 32 }"}},
+		{"failed-to-acquire-connection-from-pool", "meta", 1, 6, 14 * time.Minute, 2 * time.Minute, []string{"pool timed out while waiting for an open connection"}},
+	}
 }
 
 func (s storm) event(t *testing.T, records []catalog.Record, i int) *annotate.Event {
