@@ -73,6 +73,7 @@ func (h *harvester) run(src string) error {
 	if h.commit == "" {
 		h.commit = harvest.Commit(tree)
 	}
+	all := slices.Clone(messages)
 	messages = slices.DeleteFunc(messages, func(m harvest.Message) bool { return !slices.Contains(h.levels, m.Level) })
 	if h.fresh {
 		if messages, err = h.unknown(messages); err != nil {
@@ -81,9 +82,9 @@ func (h *harvester) run(src string) error {
 	}
 	switch {
 	case h.dir != "":
-		return h.writeFiles(h.drafts(messages))
+		return h.writeFiles(h.drafts(messages, all))
 	case h.format == "yaml":
-		return h.printYAML(h.drafts(messages))
+		return h.printYAML(h.drafts(messages, all))
 	}
 	return listMessages(h.std.out, messages, h.format == "tsv")
 }
@@ -123,9 +124,15 @@ func (h *harvester) unknown(messages []harvest.Message) ([]harvest.Message, erro
 	return slices.DeleteFunc(messages, func(m harvest.Message) bool { return known[harvest.Wording(m.Text)] }), nil
 }
 
-// drafts makes records and leaves out those that no log can be searched for.
-func (h *harvester) drafts(messages []harvest.Message) []catalog.Record {
+// drafts makes records and leaves out those that no log can be searched for,
+// and those that healthy logs are full of.
+func (h *harvester) drafts(messages, all []harvest.Message) []catalog.Record {
 	drafts := harvest.Drafts(messages, h.commit)
+	made := len(drafts)
+	drafts = harvest.Distinct(drafts, all)
+	if n := made - len(drafts); n > 0 {
+		fmt.Fprintf(h.std.err, "rwannotate: %s left out: healthy messages hold the same text\n", plural(int64(n), "wording"))
+	}
 	_, problems := match.New(drafts)
 	refused := map[int]bool{}
 	for _, p := range problems {

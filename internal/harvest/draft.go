@@ -52,6 +52,30 @@ func Drafts(messages []Message, commit string) []catalog.Record {
 	return drafts
 }
 
+// Distinct drops the drafts whose text stands in a message of level info, debug
+// or trace too: they would fire on healthy logs, and often.
+func Distinct(drafts []catalog.Record, messages []Message) []catalog.Record {
+	var healthy []string
+	for _, m := range messages {
+		if m.Level == "info" || m.Level == "debug" || m.Level == "trace" {
+			healthy = append(healthy, Wording(m.Text))
+		}
+	}
+	slices.Sort(healthy)
+	all := strings.Join(slices.Compact(healthy), "\x00")
+	return slices.DeleteFunc(drafts, func(r catalog.Record) bool { return strings.Contains(all, longestLiteral(r.ErrorMessage)) })
+}
+
+func longestLiteral(template string) string {
+	longest := ""
+	for _, p := range catalog.ParseTemplate(template) {
+		if s := strings.TrimSpace(p.Literal); len(s) > len(longest) {
+			longest = s
+		}
+	}
+	return longest
+}
+
 func draft(m Message, severity string) catalog.Record {
 	return catalog.Record{
 		Repo:           Repository,

@@ -41,6 +41,19 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
+func TestDistinct(t *testing.T) {
+	healthy := []Message{{Text: "committing epoch {}", Level: "info"}, {Text: "task {} failed, retry", Level: "debug"}, {Text: "lost {}", Level: "warn"}}
+	drafts := Drafts([]Message{{Text: "committing", Level: "error", Kind: "bail"}, {Text: "{} failed", Level: "error"}, {Text: "lost {}", Level: "warn"},
+		{Text: "committing epoch twice", Level: "error"}}, "")
+	var kept []string
+	for _, r := range Distinct(drafts, healthy) {
+		kept = append(kept, r.ErrorMessage)
+	}
+	if diff := cmp.Diff([]string{"committing epoch twice", "lost {}"}, kept); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestDraftsLoad: a draft is a record that the loader takes without an error.
 func TestDraftsLoad(t *testing.T) {
 	tree := fstest.MapFS{}
