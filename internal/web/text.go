@@ -101,7 +101,7 @@ func (d *statusPage) text(p *paper) {
 	}
 	p.line("  reading   %s, %s to go, last %s", plural(d.OpenSources, "source"), size(d.LagBytes), ago(p.now, d.LastRead))
 	p.line("  read      %s, %s lines", size(d.BytesRead), number(d.LinesRead))
-	p.line("  found     %s occurrences of known errors since the start", number(d.Occurrences))
+	p.line("  found     %s of known errors since the start", plural(int(d.Occurrences), "occurrence"))
 	for _, s := range d.Sinks {
 		p.line("  %-8s  %s", s.Name, s.Summary(d.Now))
 	}
