@@ -274,7 +274,7 @@ func (g *Group) wording() string {
 	}
 	longest := ""
 	for _, p := range catalog.ParseTemplate(text) {
-		if literal := occurring(strings.TrimSpace(p.Literal), g.Sample); len(literal) > len(longest) {
+		if literal := occurring(strings.Trim(p.Literal, " '\"`:;,.()"), g.Sample); len(literal) > len(longest) {
 			longest = literal
 		}
 	}
