@@ -20,20 +20,24 @@ import (
 
 // totalled adds up what all streams have seen, open and closed ones.
 type totalled struct {
-	mu  sync.Mutex
-	sum pipeline.Stats
+	mu   sync.Mutex
+	sum  pipeline.Stats
+	read time.Time // when bytes came last
 }
 
 func (t *totalled) add(s pipeline.Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sum = t.sum.Plus(s)
+	if s.Bytes > 0 {
+		t.read = time.Now()
+	}
 }
 
-func (t *totalled) total() pipeline.Stats {
+func (t *totalled) total() (sum pipeline.Stats, read time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.sum
+	return t.sum, t.read
 }
 
 // counted is a stream that keeps a tally.
@@ -126,7 +130,7 @@ func (a *app) alive() error {
 }
 
 func (a *app) totals() web.Totals {
-	s := a.tally.total()
+	s, _ := a.tally.total()
 	t := web.Totals{Bytes: s.Bytes, Lines: s.Lines, Candidates: s.Candidates, Rejected: s.Rejected, Events: s.Events,
 		Echoes: s.Echoes, Malformed: s.Malformed, Nulls: s.Nulls, Truncated: s.Truncated}
 	if a.delivery != nil {
@@ -141,8 +145,8 @@ func (a *app) totals() web.Totals {
 
 func (a *app) sourceRows() []web.Source {
 	if a.files == nil {
-		s := a.tally.total()
-		return []web.Source{{Input: "stdin", Path: "standard input", Offset: s.Bytes}}
+		s, read := a.tally.total()
+		return []web.Source{{Input: "stdin", Path: "standard input", Offset: s.Bytes, LastRead: read}}
 	}
 	var rows []web.Source
 	for _, s := range a.files.Stats() {
@@ -156,8 +160,8 @@ func (a *app) sourceRows() []web.Source {
 func (a *app) sinkRows() []web.Sink {
 	var rows []web.Sink
 	if a.cfg.Output.Stdout {
-		n := a.tally.total().Events
-		rows = append(rows, web.Sink{Name: "stdout", Emitted: map[string]int64{"match": n}, SentEntries: n})
+		s, _ := a.tally.total()
+		rows = append(rows, web.Sink{Name: "stdout", Emitted: map[string]int64{"match": s.Events}, SentEntries: s.Events})
 	}
 	if a.delivery != nil {
 		rows = append(rows, a.delivery.rows(a.cfg)...)

@@ -66,7 +66,7 @@ func New(records []catalog.Record) (*Matcher, []Problem) {
 
 // automatonLiteral caps the literals in the automaton, which only runs over
 // lines that the filters let through: longer ones cost memory and find no less.
-const automatonLiteral = 16
+const automatonLiteral = 12
 
 func (m *Matcher) build() (err error) {
 	// The library panics on sets with more than 254 different bytes; ours are
