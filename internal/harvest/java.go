@@ -22,9 +22,9 @@ func (j *java) look(i int) {
 	if t.kind != word {
 		return
 	}
-	switch level := strings.ToLower(t.value); {
+	switch {
 	case isLogger(t.value) && j.at(i+1).is(".") && j.at(i+3).is("("):
-		switch level = strings.ToLower(j.at(i + 2).value); level {
+		switch level := j.at(i + 2).value; level {
 		case "error", "warn", "info", "debug", "trace":
 			j.text(i, t.value+"."+level, level, i+4)
 		}
