@@ -45,9 +45,10 @@ CMD ["run"]
 FROM image AS prebuilt
 COPY bin/rwannotate /usr/bin/rwannotate
 
-FROM ${BUILDER} AS built
+# It compiles on the machine that builds, for the platform that is asked for.
+FROM --platform=${BUILDPLATFORM} ${BUILDER} AS built
 ARG VERSION=dev
-# Set by buildx for a platform that is not the builder's.
+# Set by the builder.
 ARG TARGETOS
 ARG TARGETARCH
 WORKDIR /src

@@ -3,9 +3,12 @@
 # make unit    the packages' own tests only, quickly
 # make lint    the static checks
 # make bench   speed and size against the bars (1 GiB a form; BENCH=-size=64MiB for a trial)
+# make release VERSION=0.1.0   archives, what is in them (SBOM), and checksums, in dist/; see CONTRIBUTING.md
 
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+CYCLONEDX   ?= github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+PLATFORMS   ?= linux_amd64 linux_arm64
 TOOLS       := $(CURDIR)/.tools
 
 # Tests with real servers, browsers or clocks: run after the others, one package at a time, so
@@ -14,13 +17,14 @@ ALONE := ./test/loki ./test/scenarios ./test/torture ./test/web
 
 export PATH := $(TOOLS):$(PATH)
 
-.PHONY: build test unit lint fmt vet staticcheck catalogue tools bench clean
+.PHONY: build test unit lint fmt vet staticcheck catalogue tools bench release clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/rwannotate ./cmd/rwannotate
 
 test: tools lint
 	go test -race -timeout 15m $$(go list ./... | grep -vE '/test/(loki|scenarios|torture|web)(/|$$)')
+	cd test/configs/k8s && go vet ./... && go test ./...
 	go test -count=1 -timeout 15m -p 1 -parallel 4 $$(go list $(foreach d,$(wildcard $(ALONE)),$d/...))
 
 unit:
@@ -46,5 +50,23 @@ tools:
 bench:
 	go run ./test/bench $(BENCH)
 
+# The same commit gives the same bytes.
+release: $(addprefix dist/rwannotate_$(VERSION)_,$(addsuffix .tar.gz,$(PLATFORMS)))
+	cd dist && sha256sum *.tar.gz *.cdx.json >SHA256SUMS && cat SHA256SUMS
+
+dist/rwannotate_$(VERSION)_%.tar.gz: dist/doc
+	rm -rf dist/$* && cp -r dist/doc dist/$*
+	CGO_ENABLED=0 GOOS=$(word 1,$(subst _, ,$*)) GOARCH=$(word 2,$(subst _, ,$*)) go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o dist/$*/rwannotate ./cmd/rwannotate
+	go run $(CYCLONEDX) bin -json -noserial -notimestamp -output dist/rwannotate_$(VERSION)_$*.cdx.json -version v$(VERSION) dist/$*/rwannotate
+	tar -C dist/$* --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner -cf - . | gzip -n9 >$@
+	rm -rf dist/$*
+
+dist/doc:
+	mkdir -p dist/doc/completion dist/doc/configs
+	cp LICENSE README.md CHANGELOG.md dist/doc
+	git archive HEAD configs | tar -x -C dist/doc
+	go run -ldflags "-X main.version=$(VERSION)" ./cmd/rwannotate man dist/doc/man >/dev/null
+	for shell in bash zsh fish powershell; do go run ./cmd/rwannotate completion $$shell >dist/doc/completion/rwannotate.$$shell || exit 1; done
+
 clean:
-	rm -rf bin $(TOOLS)
+	rm -rf bin dist $(TOOLS)

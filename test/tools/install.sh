@@ -48,6 +48,8 @@ victoria_logs() {
 
 log=$(mktemp) && trap 'rm -f "$log"' EXIT
 package ripgrep rg
+package curl curl
+package buildah buildah
 package python3 python3
 package chromium chromium
 package systemd-journal-remote /lib/systemd/systemd-journal-remote
