@@ -19,13 +19,19 @@ type writer struct {
 
 // A record is being put together from lines.
 type record struct {
-	writer    writer
-	text      []byte // payloads, joined
-	stamp     logline.Stamp
-	stampBuf  []byte
-	offset    int64 // of its first line
-	line      int64
-	touched   time.Time
+	writer   writer
+	text     []byte // payloads, joined
+	stamp    logline.Stamp
+	stampBuf []byte
+	offset   int64 // of its first line
+	line     int64
+	touched  time.Time
+
+	// Where a later start would read this record from: before the messages
+	// that were in pieces when it began, since it lies between their pieces.
+	resume     int64
+	resumeLine int64
+
 	before    []byte // journal cursor of the entry before
 	hit       bool   // a literal of the catalogue is in it
 	check     bool   // whether one is must be looked up in the joined text
@@ -118,6 +124,12 @@ func (s *Stream) begin(r *record, l *logline.Line, offset, line int64) *record {
 	*r = record{writer: r.writer, text: r.text[:0], stampBuf: r.stampBuf, before: append(r.before[:0], s.cursor...)}
 	r.stamp = l.Stamp.AppendTo(&r.stampBuf)
 	r.offset, r.line = offset, line
+	r.resume, r.resumeLine = offset, line
+	for _, o := range s.open {
+		if o.partial && o.resume < r.resume {
+			r.resume, r.resumeLine = o.resume, o.resumeLine
+		}
+	}
 	r.headless = !logline.IsHeader(l.Payload)
 	return r
 }

@@ -385,7 +385,9 @@ func (s *Stream) sweepStale() {
 }
 
 // End tells that the stream has ended. All open records are complete; with
-// partial the last line is too, though its newline is missing.
+// partial the last line is too, though its newline is missing. Without, the
+// stream goes on at a later start: a message that lacks its other pieces waits
+// for them, unless what is there already tells an error.
 func (s *Stream) End(partial bool) error {
 	s.now = s.opt.Now()
 	if s.export {
@@ -399,7 +401,9 @@ func (s *Stream) End(partial bool) error {
 		s.offset-- // the newline was ours
 	}
 	for _, r := range s.byAge() {
-		s.close(r)
+		if partial || !r.partial || r.hit || r.check && s.matcher().Contains(r.text) {
+			s.close(r)
+		}
 	}
 	return s.err
 }
@@ -409,8 +413,8 @@ func (s *Stream) End(partial bool) error {
 func (s *Stream) Resume() (offset, line int64) {
 	offset, line = s.offset, s.line
 	for _, r := range s.open {
-		if r.offset < offset {
-			offset, line = r.offset, r.line
+		if r.resume < offset {
+			offset, line = r.resume, r.resumeLine
 		}
 	}
 	return offset, line

@@ -485,6 +485,46 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumeIsNeverWithinAMessage: a later start that began between the pieces
+// of a message would take the rest for a message of its own.
+func TestResumeIsNeverWithinAMessage(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	piece := func(stream, tag, text string) string { return stamp + " " + stream + " " + tag + " " + text + "\n" }
+	log := piece("stdout", "P", header+long) + piece("stderr", "F", "something else") + piece("stdout", "F", " "+known+"1") +
+		piece("stdout", "P", header+long) + piece("stdout", "F", " "+known+"2") + piece("stdout", "F", header+known+"3")
+	for cut := range len(log) {
+		first := newRig(t, Info{}, Options{})
+		first.feed(log[:cut])
+		offset, line := first.Resume()
+		second := newRig(t, Info{Offset: offset, Line: line}, Options{})
+		second.feed(log[offset:])
+		second.End(true)
+		for _, ev := range second.events {
+			if !strings.HasPrefix(ev.Origin.Line, header) {
+				t.Fatalf("cut at %d, resumed at %d: %q is a rest", cut, offset, ev.Origin.Line)
+			}
+		}
+	}
+}
+
+// A stop in the middle of a message: the pieces wait for the rest, unless they
+// tell an error already.
+func TestStopWithinAMessage(t *testing.T) {
+	begin := stamp + " stdout P " + header + strings.Repeat("x", 200)
+	r := newRig(t, Info{}, Options{})
+	r.feed(begin + "\n")
+	r.End(false)
+	if offset, _ := r.Resume(); offset != 0 || len(r.events) != 0 {
+		t.Errorf("resumes at %d, %d events", offset, len(r.events))
+	}
+	r = newRig(t, Info{}, Options{})
+	r.feed(begin + known + "1\n")
+	r.End(false)
+	if offset, _ := r.Resume(); offset == 0 || len(r.events) != 1 {
+		t.Errorf("resumes at %d, %d events", offset, len(r.events))
+	}
+}
+
 // TestCursor: the cursor to go on behind is that of the last entry before the
 // oldest record that is open.
 func TestCursor(t *testing.T) {
