@@ -3,6 +3,8 @@ package source
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -10,10 +12,11 @@ import (
 // A sibling lies beside a log under a name made from its: what rotation calls
 // older generations and copies.
 type sibling struct {
-	path  string
-	key   string
-	size  int64
-	mtime time.Time
+	path    string
+	key     string
+	size    int64
+	mtime   time.Time
+	rotated bool // its name says so: by a number or a date
 }
 
 // siblings lists the generations beside the file with the path: a.log.1,
@@ -22,48 +25,108 @@ func (m *Files) siblings(path string, entries []os.DirEntry) []sibling {
 	dir, base := filepath.Split(path)
 	var out []sibling
 	for _, e := range entries {
-		if !isSibling(e.Name(), base) || excluded(e.Name(), nil) || !e.Type().IsRegular() {
+		related, rotated := relation(e.Name(), base)
+		if !related || excluded(e.Name(), nil) || !e.Type().IsRegular() {
 			continue
 		}
 		if info, err := e.Info(); err == nil {
-			out = append(out, sibling{filepath.Join(dir, e.Name()), identityOf(info).key(), info.Size(), info.ModTime()})
+			out = append(out, sibling{filepath.Join(dir, e.Name()), identityOf(info).key(), info.Size(), info.ModTime(), rotated})
 		}
 	}
 	return out
 }
 
-func isSibling(name, base string) bool {
+var (
+	generation  = regexp.MustCompile(`^[.-](?:[0-9][0-9T:._-]*Z?|old|prev)$`)
+	restartName = regexp.MustCompile(`^[0-9]+\.log$`)
+)
+
+// relation reports whether a name is made from base, and whether it is how
+// rotation names generations. kubelet counts restarts of a container: 0.log,
+// 1.log.
+func relation(name, base string) (related, rotated bool) {
+	if restartName.MatchString(base) && restartName.MatchString(name) {
+		return name != base, name != base
+	}
 	rest, ok := strings.CutPrefix(name, base)
-	return ok && len(rest) > 1 && (rest[0] == '.' || rest[0] == '-')
+	if !ok || len(rest) < 2 || rest[0] != '.' && rest[0] != '-' {
+		return false, false
+	}
+	return true, generation.MatchString(rest)
 }
 
-// copied is an open copy of content that we read elsewhere.
+// later reports whether a path is that of a later restart of the container.
+func later(path, than string) bool {
+	_, a, ok := containerAndRestart(path)
+	_, b, okThan := containerAndRestart(than)
+	return ok && okThan && a > b
+}
+
+func isSibling(name, base string) bool {
+	related, _ := relation(name, base)
+	return related
+}
+
+// copied is an open copy of content that we read elsewhere. Nobody else opens
+// it until it is closed.
 type copied struct {
-	fd   *os.File
-	key  string
-	path string
+	sibling
+	fd  *os.File
+	env *Files
 }
 
-// findCopy looks beside f for a copy of content that f no longer has.
+func (c *copied) close() {
+	c.fd.Close()
+	c.env.unclaim(c.key)
+}
+
+// findCopy looks beside f for a copy of content that f no longer has: the
+// oldest that was not read yet.
 func (m *Files) findCopy(f *file, old position) *copied {
 	if old.Head.Len == 0 {
 		return nil
 	}
 	entries, _ := os.ReadDir(filepath.Dir(f.real)) // no directory, no copies
-	for _, s := range m.siblings(f.real, entries) {
-		if s.key == f.key || s.size < old.Offset || m.isOpen(s.key) {
+	all := m.siblings(f.real, entries)
+	slices.SortFunc(all, func(a, b sibling) int { return a.mtime.Compare(b.mtime) })
+	for _, s := range all {
+		if s.size < old.Offset || m.isOpen(s.key) || !m.isNew(s) {
 			continue
 		}
-		fd, err := openRegular(s.path)
-		if err != nil {
-			continue
+		if c := m.openCopy(s); c != nil {
+			if old.fits(c.fd, s.size) {
+				return c
+			}
+			c.close()
 		}
-		if old.fits(fd, s.size) {
-			return &copied{fd, s.key, s.path}
-		}
-		fd.Close()
 	}
 	return nil
+}
+
+func (m *Files) openCopy(s sibling) *copied {
+	if !m.claim(s.key) {
+		return nil
+	}
+	fd, err := openRegular(s.path)
+	if err != nil {
+		m.unclaim(s.key)
+		return nil
+	}
+	return &copied{s, fd, m}
+}
+
+// copiesSince lists the copies of content that f had, and lost again, since
+// then: between two looks it was truncated more than once.
+func (m *Files) copiesSince(f *file, since time.Time) []sibling {
+	entries, _ := os.ReadDir(filepath.Dir(f.real))
+	var out []sibling
+	for _, s := range m.siblings(f.real, entries) {
+		if s.rotated && s.mtime.After(since) && !m.isOpen(s.key) && m.isNew(s) && !m.copyAt(s, f.fd) {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b sibling) int { return a.mtime.Compare(b.mtime) })
+	return out
 }
 
 // isCopy reports whether fd is a copy of content that an open file beside it
@@ -74,23 +137,28 @@ func (m *Files) isCopy(fd *os.File, path string, size int64) bool {
 		if filepath.Dir(f.real) != filepath.Dir(path) || !isSibling(filepath.Base(path), filepath.Base(f.real)) {
 			continue
 		}
+		if sameContent(fd, size, f.fd) {
+			return true
+		}
 		f.mu.Lock()
-		contents := append([]position{f.now}, f.past...)
+		past := append([]position{}, f.past...)
 		f.mu.Unlock()
-		for i, old := range contents {
-			if old.Head.Len == 0 || !old.Head.at(fd, 0) {
-				continue
-			}
-			if size >= old.Offset {
-				if old.Mark.at(fd, old.Offset-int64(old.Mark.Len)) {
-					return true
-				}
-			} else if i > 0 || sameEnd(fd, f.fd, size) {
+		for _, old := range past {
+			if old.Head.Len == headSize && old.Head.at(fd, 0) &&
+				(size < old.Offset || old.Mark.at(fd, old.Offset-int64(old.Mark.Len))) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// sameContent reports whether a file of that size is, as far as its beginning
+// and its end tell, a copy of what the original has now.
+func sameContent(fd *os.File, size int64, original *os.File) bool {
+	head := make([]byte, min(headSize, size))
+	n, _ := fd.ReadAt(head, 0)
+	return n > 0 && fingerprintOf(head[:n]).at(original, 0) && sameEnd(fd, original, size)
 }
 
 // sameEnd compares the last bytes before the offset.

@@ -44,6 +44,7 @@ type file struct {
 	c         Consumer
 	r         *reader
 	growth    *growth
+	empty     time.Time // since when nothing was in it, until something is
 	growAfter time.Time // not to be followed before
 	timer     *time.Timer
 	faults    int
@@ -102,6 +103,9 @@ func (f *file) begin(ctx context.Context) error {
 	case f.start == FromBeginning, !known:
 	case pos.fits(f.fd, f.r.size):
 		offset, line = pos.Offset, pos.Line
+		if pos.Head.Len == 0 { // was empty, and everything is its continuation
+			f.empty = time.Unix(0, pos.Mtime)
+		}
 	default:
 		f.replaced(ctx, pos, max(0, pos.Size-pos.Offset))
 		return f.openAt(0, 1)
@@ -116,6 +120,9 @@ func (f *file) openAt(offset, line int64) error {
 		return err
 	}
 	f.r = r
+	if r.size == 0 && f.empty.IsZero() {
+		f.empty = r.mtime
+	}
 	f.c = f.env.open(StreamInfo{Key: f.key, Input: "file", Path: f.path, K8s: f.k8s, Offset: offset, Line: line})
 	f.save()
 	return nil
@@ -128,7 +135,7 @@ func (f *file) loop(ctx context.Context) error {
 	var deleted time.Time
 	for {
 		gone := f.retired.Load()
-		n, err := f.step()
+		n, err := f.step(ctx)
 		now := time.Now()
 		f.active.Store(now.UnixNano())
 		if n > 0 {
@@ -193,9 +200,13 @@ func (f *file) loop(ctx context.Context) error {
 
 // step reads once. Rewriting is noticed before anything of the new content is
 // handed over.
-func (f *file) step() (int, error) {
+func (f *file) step(ctx context.Context) (int, error) {
 	n, err := f.c.ReadOnce(f.r)
 	if n > 0 && err == nil {
+		if !f.empty.IsZero() {
+			f.readCopiesSince(ctx, f.empty)
+			f.empty = time.Time{}
+		}
 		f.save()
 		f.env.totals.bytes.Add(int64(n))
 		f.mu.Lock()
@@ -296,11 +307,21 @@ func (f *file) settle(ctx context.Context, old position, unread int64, cp *copie
 	}
 	f.log.Info().Str("copy", cp.path).Msg("file was copied and truncated: reading the rest of the copy, then the file from the beginning")
 	f.readCopy(ctx, cp, offset, line)
+	f.readCopiesSince(ctx, cp.mtime)
+}
+
+// readCopiesSince reads whole copies of content that was never looked at.
+func (f *file) readCopiesSince(ctx context.Context, since time.Time) {
+	for _, s := range f.env.copiesSince(f, since) {
+		if c := f.env.openCopy(s); c != nil {
+			f.readCopy(ctx, c, 0, 1)
+		}
+	}
 }
 
 // readCopy reads what the copy has from the offset on.
 func (f *file) readCopy(ctx context.Context, cp *copied, offset, line int64) {
-	defer cp.fd.Close()
+	defer cp.close()
 	r, err := newReader(cp.fd, offset)
 	if err != nil {
 		f.log.Warn().Err(err).Str("copy", cp.path).Msg("copy cannot be read")

@@ -66,6 +66,7 @@ type Files struct {
 
 	mu    sync.Mutex
 	files map[string]*file // open ones, by key
+	busy  map[string]bool  // copies that a file is reading, by key
 
 	totals struct{ bytes, opened, rotations, truncations, lost, errors atomic.Int64 }
 }
@@ -98,7 +99,7 @@ func NewFiles(opt Options, open Open, pos Positions, log zerolog.Logger) (*Files
 		opt: opt, inputs: inputs, open: open, pos: pos, log: log,
 		lateWait: 5 * time.Second, holdLimit: 50 * time.Second, tryNotify: startInotify,
 		ready: make(chan struct{}), ended: make(chan *file),
-		slots: map[string]*slot{}, files: map[string]*file{}, warned: map[string]string{}, fifos: map[string]bool{}, finished: map[string]*file{}, listings: map[string][]os.DirEntry{},
+		slots: map[string]*slot{}, files: map[string]*file{}, busy: map[string]bool{}, warned: map[string]string{}, fifos: map[string]bool{}, finished: map[string]*file{}, listings: map[string][]os.DirEntry{},
 		swept: time.Now(), // not at once: a volume may not be mounted yet
 	}, nil
 }
@@ -401,15 +402,15 @@ func (m *Files) generations(s *slot, real string, fd *os.File) []sibling {
 	var out []sibling
 	for _, g := range all {
 		switch {
-		case skip, g.key == s.key, m.isOpen(g.key), s.old[g.key]:
-		case m.unread(g), news && !m.knows(g) && g.mtime.After(since) && !m.copyAt(g, fd):
+		case skip, g.key == s.key, m.isOpen(g.key), s.old[g.key], m.slots[g.path] != nil:
+		case m.unread(g), news && g.rotated && m.isNew(g) && g.mtime.After(since) && !m.copyAt(g, fd):
 			out = append(out, g)
 		}
 	}
 	slices.SortFunc(out, func(a, b sibling) int { return a.mtime.Compare(b.mtime) })
 	s.old = map[string]bool{}
 	for _, g := range all {
-		if !m.knows(g) && !slices.Contains(out, g) {
+		if !m.isOpen(g.key) && !slices.Contains(out, g) && m.isNew(g) && !later(g.path, real) {
 			s.old[g.key] = true
 		}
 	}
@@ -419,13 +420,13 @@ func (m *Files) generations(s *slot, real string, fd *os.File) []sibling {
 // newsSince says from when on a file that we have never seen, beside the one
 // at the slot, must have been in the slot before it.
 func (m *Files) newsSince(s *slot, real string) (since time.Time, news bool) {
-	if m.knows(sibling{key: s.key}) {
+	if _, known := m.load(s.key); known {
 		return since, false // the file is still the same: nothing was rotated away
 	}
 	if s.last != nil {
 		return since, true // whatever was not there when we opened that one
 	}
-	if since, news = m.lastOf(real); !news && m.started {
+	if since, news = m.lastOf(s, real); !news && m.started {
 		return m.before, true // it came after the last search
 	}
 	return since, news
@@ -454,7 +455,7 @@ func (m *Files) takeLate(ctx context.Context) {
 		if s == nil {
 			s = &slot{path: f.path}
 		}
-		m.reopen(ctx, s, sibling{f.real, key, info.Size(), info.ModTime()})
+		m.reopen(ctx, s, sibling{path: f.real, key: key, size: info.Size(), mtime: info.ModTime()})
 	}
 }
 
@@ -492,28 +493,34 @@ func (m *Files) list(path string) []os.DirEntry {
 	return m.listings[dir]
 }
 
-// unread reports whether a file that we know has more than we read. A known
-// number with other content is another file: what was known of it is dropped.
-func (m *Files) unread(g sibling) bool {
-	pos, known := m.load(g.key)
-	if !known || g.size <= pos.Offset {
-		return false
+// knows returns the position of a file that was read before. Numbers of files
+// are used again: what is known of a number with other content is dropped.
+func (m *Files) knows(g sibling) (pos position, known bool) {
+	pos, known = m.load(g.key)
+	if !known || g.size == pos.Offset && g.mtime.UnixNano() == pos.Mtime {
+		return pos, known
 	}
 	fd, err := openRegular(g.path)
 	if err != nil {
-		return false
+		return pos, true
 	}
 	defer fd.Close()
 	if !pos.fits(fd, g.size) {
 		m.pos.Delete(g.key)
-		return false
+		return position{}, false
 	}
-	return true
+	return pos, true
 }
 
-func (m *Files) knows(g sibling) bool {
-	_, known := m.load(g.key)
-	return known
+// unread reports whether a file that we know has more than we read.
+func (m *Files) unread(g sibling) bool {
+	pos, known := m.knows(g)
+	return known && g.size > pos.Offset
+}
+
+func (m *Files) isNew(g sibling) bool {
+	_, known := m.knows(g)
+	return !known
 }
 
 // copyAt reports whether the sibling is a copy of the file beside it, or of
@@ -524,20 +531,13 @@ func (m *Files) copyAt(g sibling, beside *os.File) bool {
 		return false
 	}
 	defer fd.Close()
-	info, err := beside.Stat()
-	if err != nil {
-		return false
-	}
-	head := make([]byte, min(headSize, g.size, info.Size()))
-	n, _ := fd.ReadAt(head, 0)
-	return n > 0 && fingerprintOf(head[:n]).at(beside, 0) && sameEnd(fd, beside, min(g.size, info.Size())) ||
-		m.isCopy(fd, g.path, g.size)
+	return sameContent(fd, g.size, beside) || m.isCopy(fd, g.path, g.size)
 }
 
-// lastOf returns when the newest file that we read at the path was written.
-func (m *Files) lastOf(real string) (mtime time.Time, found bool) {
+// lastOf returns when the newest file that we read in the slot was written.
+func (m *Files) lastOf(s *slot, real string) (mtime time.Time, found bool) {
 	m.pos.Each(func(_ string, v []byte) {
-		if p, ok := decodePosition(v); ok && p.Path == real {
+		if p, ok := decodePosition(v); ok && (p.Path == real || p.Input == s.path) {
 			if t := time.Unix(0, p.Mtime); t.After(mtime) {
 				mtime, found = t, true
 			}
@@ -619,7 +619,24 @@ func (m *Files) load(key string) (position, bool) {
 func (m *Files) isOpen(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.files[key] != nil
+	return m.files[key] != nil || m.busy[key]
+}
+
+// claim keeps everybody else from opening the file with the key.
+func (m *Files) claim(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.files[key] != nil || m.busy[key] {
+		return false
+	}
+	m.busy[key] = true
+	return true
+}
+
+func (m *Files) unclaim(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.busy, key)
 }
 
 func (m *Files) openFiles() []*file {

@@ -189,6 +189,29 @@ func TestCopyTruncate(t *testing.T) {
 	}
 }
 
+// While the reader is stuck the log is copied and truncated three times.
+func TestCopyTruncateWhileBehind(t *testing.T) {
+	w := newWorld(t)
+	gate := make(chan struct{})
+	w.new = func(c *lineConsumer) { c.block = gate }
+	w.write("a.log", text(0, 5000)) // several reads
+	w.start("a.log")
+	gate <- struct{}{}
+	n := 5000
+	for i := range 3 {
+		b, _ := os.ReadFile(w.path("a.log"))
+		w.write(fmt.Sprintf("a.log.%d", i), string(b))
+		w.check(os.Truncate(w.path("a.log"), 0))
+		w.append("a.log", text(n, n+3000))
+		n += 3000
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(6 * time.Second) // the search for late writers must leave the copies alone
+	close(gate)
+	w.want(0, n)
+	w.never(time.Second)
+}
+
 // A copy is no copy if it only begins alike.
 func TestEqualBeginningsAreTwoFiles(t *testing.T) {
 	w := newWorld(t)
@@ -341,6 +364,84 @@ func TestSymlinkSwitchWhileDown(t *testing.T) {
 	w.check(os.Symlink(w.path("pods/1.log"), w.path("new")))
 	w.rename("new", "link.log")
 	w.start("link.log")
+	w.want(0, 15)
+	w.never(800 * time.Millisecond)
+}
+
+// Several containers came and went while nobody looked.
+func TestRestartsWhileDown(t *testing.T) {
+	w := newWorld(t)
+	w.write("pods/0.log", "from before our time\n")
+	w.write("pods/1.log", text(0, 5))
+	relink := func(n int) {
+		w.check(os.Symlink(w.path(fmt.Sprintf("pods/%d.log", n)), w.path("new")))
+		w.rename("new", "link.log")
+	}
+	relink(1)
+	r := w.start("link.log")
+	w.want(0, 5)
+	r.stop()
+	w.append("pods/1.log", text(5, 10))
+	for i := range 3 {
+		time.Sleep(20 * time.Millisecond)
+		w.write(fmt.Sprintf("pods/%d.log", 2+i), text(10+5*i, 15+5*i))
+	}
+	relink(4)
+	w.start("link.log")
+	w.want(0, 25)
+	w.never(800 * time.Millisecond)
+}
+
+// The next container's file is there before the link leads to it.
+func TestLinkIsLate(t *testing.T) {
+	w := newWorld(t)
+	w.write("pods/0.log", text(0, 5))
+	w.check(os.Symlink(w.path("pods/0.log"), w.path("link.log")))
+	r := w.start("link.log")
+	w.want(0, 5)
+	r.stop()
+	w.write("pods/1.log", "")
+	w.start("link.log")
+	w.append("pods/1.log", text(5, 10)) // linked, and the next one too, between two looks
+	w.write("pods/2.log", text(10, 15))
+	w.check(os.Symlink(w.path("pods/2.log"), w.path("new")))
+	w.rename("new", "link.log")
+	w.want(0, 15)
+}
+
+// A generation that we never saw has the inode number of a file that we read
+// and that is gone.
+func TestGenerationWithAReusedInode(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.log", text(0, 50))
+	r := w.start("a.log")
+	w.want(0, 50)
+	w.rename("a.log", "a.log.1")
+	w.write("a.log", text(50, 60))
+	w.want(0, 60)
+	w.until("the first one is finished", func() bool { return len(r.Stats()) == 1 })
+	w.rename("a.log", "a.log.2")
+	w.write("a.log.1", text(60, 65)) // the same inode for certain
+	w.write("a.log", text(65, 70))
+	w.want(0, 70)
+}
+
+// The log was empty when we looked last; since then it was filled, copied and
+// truncated.
+func TestCopyOfWhatNobodySaw(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.log.7", "from before our time\n")
+	w.write("a.log", "")
+	r := w.start("a.log")
+	r.stop()
+	for i := range 2 {
+		time.Sleep(20 * time.Millisecond)
+		w.append("a.log", text(5*i, 5*i+5))
+		w.write(fmt.Sprintf("a.log.%d", i), text(5*i, 5*i+5))
+		w.check(os.Truncate(w.path("a.log"), 0))
+	}
+	w.append("a.log", text(10, 15))
+	w.start("a.log")
 	w.want(0, 15)
 	w.never(800 * time.Millisecond)
 }

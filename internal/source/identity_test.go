@@ -61,10 +61,30 @@ func TestPositionOfOthersIsRefused(t *testing.T) {
 	}
 }
 
-func TestIsSibling(t *testing.T) {
-	for name, want := range map[string]bool{"a.log": false, "a.log.1": true, "a.log-20261130": true, "a.log.": false, "a.logx": false, "b.log.1": false, "a.log.20261130-101500": true} {
-		if got := isSibling(name, "a.log"); got != want {
-			t.Errorf("%s: %v", name, got)
+func TestRelation(t *testing.T) {
+	cases := []struct {
+		name, base       string
+		related, rotated bool
+	}{
+		{"a.log", "a.log", false, false},
+		{"a.log.1", "a.log", true, true},
+		{"a.log-20261130", "a.log", true, true},
+		{"a.log.20261130-101500", "a.log", true, true},
+		{"a.log.2026-11-30T10:15:00Z", "a.log", true, true},
+		{"a.log.old", "a.log", true, true},
+		{"a.log.bak", "a.log", true, false},
+		{"a.log.1.txt", "a.log", true, false},
+		{"a.log.", "a.log", false, false},
+		{"a.logx", "a.log", false, false},
+		{"b.log.1", "a.log", false, false},
+		{"1.log", "0.log", true, true},
+		{"0.log", "0.log", false, false},
+		{"0.log.20261130-101500", "0.log", true, true},
+		{"1.log.20261130-101500", "0.log", false, false},
+	}
+	for _, c := range cases {
+		if related, rotated := relation(c.name, c.base); related != c.related || rotated != c.rotated {
+			t.Errorf("%s beside %s: %v, %v", c.name, c.base, related, rotated)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // for stopQuiet, for at most stopLimit.
 const (
 	stopQuiet = 100 * time.Millisecond
-	stopLimit = 500 * time.Millisecond
+	stopLimit = 400 * time.Millisecond
 )
 
 // Stdin is a stream that can't be read twice: standard input.

@@ -73,7 +73,7 @@ func torture(t *testing.T, seed uint64, d time.Duration, kill bool) {
 	if err := os.Mkdir(logs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	v := &victim{t: t, binary: build(t, dir), args: []string{"run", "--state", filepath.Join(dir, "state")}, events: map[string]int{},
+	v := &victim{t: t, logs: logs, files: len(rotations) * len(forms), binary: build(t, dir), args: []string{"run", "--state", filepath.Join(dir, "state")}, events: map[string]int{},
 		rnd: rand.New(rand.NewPCG(seed, 99))}
 	var calm sync.RWMutex
 	var writers []*writer
@@ -85,7 +85,8 @@ func torture(t *testing.T, seed uint64, d time.Duration, kill bool) {
 			v.args = append(v.args, "--input", w.path)
 			if way == "relink" {
 				w.link()
-				w.check(w.f.Close())
+			} else {
+				w.open()
 			}
 		}
 	}
@@ -99,7 +100,7 @@ func torture(t *testing.T, seed uint64, d time.Duration, kill bool) {
 	kills := v.trouble(d, kill, &calm)
 	close(stop)
 	wg.Wait()
-	v.await(writers)
+	v.finish(writers)
 	v.stop()
 	v.verdict(writers, kills)
 }
@@ -119,6 +120,8 @@ type victim struct {
 	t      *testing.T
 	binary string
 	args   []string
+	logs   string // directory of the logs
+	files  int    // number of logs
 	rnd    *rand.Rand
 
 	cmd    *exec.Cmd
@@ -128,7 +131,7 @@ type victim struct {
 	mu     sync.Mutex
 	events map[string]int // by writer and number
 	wrong  []string
-	pause  time.Duration // the reader of standard output does nothing for so long
+	hold   sync.Mutex // held while standard output is not read
 }
 
 func (v *victim) start() {
@@ -141,8 +144,29 @@ func (v *victim) start() {
 	if err := v.cmd.Start(); err != nil {
 		v.t.Fatal(err)
 	}
+	v.await(func() bool { return v.open() >= v.files })
 	v.read = make(chan struct{})
 	go func(read chan struct{}) { defer close(read); v.follow(out) }(v.read)
+}
+
+// open counts the logs that the daemon has open.
+func (v *victim) open() int {
+	dir := fmt.Sprintf("/proc/%d/fd", v.cmd.Process.Pid)
+	entries, _ := os.ReadDir(dir)
+	logs := map[string]bool{}
+	for _, e := range entries {
+		if to, _ := os.Readlink(filepath.Join(dir, e.Name())); strings.HasPrefix(to, v.logs) {
+			logs[to] = true
+		}
+	}
+	return len(logs)
+}
+
+// await waits for something, for a while.
+func (v *victim) await(ok func() bool) {
+	for end := time.Now().Add(20 * time.Second); !ok() && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // lines keeps what the daemon says for the report of a failure.
@@ -163,11 +187,8 @@ func (v *victim) follow(out io.Reader) {
 			return // what a kill left of a line counts for nothing
 		}
 		v.count(line)
-		v.mu.Lock()
-		pause := v.pause
-		v.pause = 0
-		v.mu.Unlock()
-		time.Sleep(pause)
+		v.hold.Lock()
+		v.hold.Unlock()
 	}
 }
 
@@ -177,7 +198,10 @@ var sequence = regexp.MustCompile(`seq=([a-z]+)-(\d{7}) `)
 func (v *victim) count(line string) {
 	var ev struct {
 		Message string
-		Origin  struct{ Line string }
+		Origin  struct {
+			Line, Path string
+			Offset     int64
+		}
 	}
 	err := json.Unmarshal([]byte(line), &ev)
 	v.mu.Lock()
@@ -189,11 +213,15 @@ func (v *victim) count(line string) {
 	text := ev.Origin.Line
 	ids := sequence.FindAllStringSubmatch(text, -1)
 	if len(ids) != 1 {
-		v.wrong = append(v.wrong, fmt.Sprintf("%d errors in one event: %.300q", len(ids), text))
+		v.wrong = append(v.wrong, fmt.Sprintf("%d errors in one event at %d of %s: %.100q … %q", len(ids), ev.Origin.Offset, filepath.Base(ev.Origin.Path), text, text[max(0, len(text)-200):]))
 		return
 	}
 	n, _ := strconv.Atoi(ids[0][2])
-	if want := errorLine(ids[0][1], n); !strings.HasPrefix(text, want) && !strings.HasPrefix(want, text) {
+	// A long line keeps its beginning and what stands around the match.
+	begin, rest, _ := strings.Cut(text, " … ")
+	end, _, _ := strings.Cut(rest, "\n")
+	want := errorLine(ids[0][1], n)
+	if !strings.HasPrefix(want, begin) && !strings.HasPrefix(text, want) || !strings.HasSuffix(want, end) {
 		v.wrong = append(v.wrong, fmt.Sprintf("not as it was written: %.300q", text))
 	}
 	v.events[ids[0][1]+"-"+ids[0][2]]++
@@ -208,17 +236,21 @@ func (v *victim) seen(id string) bool {
 // trouble stops, blocks and kills the daemon for the time given.
 func (v *victim) trouble(d time.Duration, kill bool, calm *sync.RWMutex) (kills int) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(time.Duration(500+v.rnd.IntN(2500)) * time.Millisecond)
+		time.Sleep(time.Duration(500+v.rnd.IntN(2000)) * time.Millisecond)
 		pause := time.Duration(100+v.rnd.IntN(1500)) * time.Millisecond
-		switch v.rnd.IntN(4) {
+		what := v.rnd.IntN(4)
+		if what == 3 && !kill {
+			what = 2
+		}
+		switch what {
 		case 0:
 			v.signal(syscall.SIGSTOP)
 			time.Sleep(pause)
 			v.signal(syscall.SIGCONT)
 		case 1:
-			v.mu.Lock()
-			v.pause = pause
-			v.mu.Unlock()
+			v.hold.Lock() // the reader of standard output does nothing
+			time.Sleep(pause)
+			v.hold.Unlock()
 		case 2:
 			calm.Lock()
 			v.stop()
@@ -226,16 +258,14 @@ func (v *victim) trouble(d time.Duration, kill bool, calm *sync.RWMutex) (kills 
 			v.start()
 			calm.Unlock()
 		case 3:
-			if kill {
-				calm.Lock()
-				kills++
-				v.signal(syscall.SIGKILL)
-				<-v.read
-				_ = v.cmd.Wait() // killed
-				time.Sleep(pause / 2)
-				v.start()
-				calm.Unlock()
-			}
+			calm.Lock()
+			kills++
+			v.signal(syscall.SIGKILL)
+			<-v.read
+			_ = v.cmd.Wait() // killed
+			time.Sleep(pause / 2)
+			v.start()
+			calm.Unlock()
 		}
 	}
 	return kills
@@ -263,8 +293,8 @@ func (v *victim) said() string {
 	return s[max(0, len(s)-8000):]
 }
 
-// await waits until everything is out, or nothing more comes.
-func (v *victim) await(writers []*writer) {
+// finish waits until everything is out, or nothing more comes.
+func (v *victim) finish(writers []*writer) {
 	want := 0
 	for _, w := range writers {
 		want += w.n
@@ -301,12 +331,12 @@ func (v *victim) verdict(writers []*writer, kills int) {
 			delete(v.events, id)
 			if n == 0 {
 				if lost++; lost <= 20 {
-					v.t.Errorf("%s was not reported", id)
+					v.t.Errorf("%s was not reported; it was written %s", id, w.when(i))
 				}
 			}
 			if n > 1 {
 				if twice += n - 1; kills == 0 && twice <= 20 {
-					v.t.Errorf("%s was reported %d times", id, n)
+					v.t.Errorf("%s was reported %d times; it was written %s", id, n, w.when(i))
 				}
 			}
 		}
@@ -323,6 +353,6 @@ func (v *victim) verdict(writers []*writer, kills int) {
 	}
 	if v.t.Failed() {
 		s := v.stderr.String()
-		v.t.Logf("standard error: %s", s[max(0, len(s)-6000):])
+		v.t.Logf("standard error: %s", s[max(0, len(s)-60_000):])
 	}
 }

@@ -75,6 +75,8 @@ type writer struct {
 	n       int          // errors written
 	written atomic.Int64 // n, for others
 	rotated int
+	history []string // by rotation: when, and the next error's number
+	from    []int
 	target  int // number of the link's target
 }
 
@@ -124,7 +126,6 @@ func (w *writer) burst(f *os.File, errors int) {
 
 // run writes until stop is closed.
 func (w *writer) run(stop <-chan struct{}) {
-	w.open()
 	defer func() { w.check(w.f.Close()) }()
 	w.burst(w.f, 1)
 	w.waitSeen() // what was rotated away before the daemon first came is not its business
@@ -137,9 +138,26 @@ func (w *writer) run(stop <-chan struct{}) {
 		w.burst(w.f, w.rnd.IntN(12))
 		if w.rnd.IntN(25) == 0 {
 			w.rotated++
+			w.note("rotation begins")
 			w.rotate(w)
+			w.note("rotation is over")
 		}
 	}
+}
+
+// note keeps what happens for the report of a failure.
+func (w *writer) note(what string) {
+	w.history = append(w.history, fmt.Sprintf("%s %s %d", time.Now().UTC().Format("15:04:05.000"), what, w.rotated))
+	w.from = append(w.from, w.n)
+}
+
+// when tells between what the n-th error was written.
+func (w *writer) when(n int) string {
+	i := 0
+	for i < len(w.from) && w.from[i] <= n {
+		i++
+	}
+	return "between [" + strings.Join(w.history[max(0, i-2):min(len(w.history), i+2)], ", ") + "]"
 }
 
 // waitSeen waits until the daemon has reported what was written so far: only
