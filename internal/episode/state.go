@@ -63,10 +63,9 @@ func (e *episode) report(now time.Time) annotate.Event {
 	return ev
 }
 
-// over says whether the silence has lasted long enough.
-func (e *episode) over(now time.Time) bool {
-	return e.new == 0 && now.Sub(e.lastSeen) >= Silence
-}
+// over says whether the silence has lasted long enough. Everything has been
+// reported then.
+func (e *episode) over(now time.Time) bool { return now.Sub(e.lastSeen) >= Silence }
 
 // advance opens the window that contains now. The windows follow one another
 // without gaps even if nobody called for a while.

@@ -44,6 +44,10 @@ func (c *Client) readOn(now time.Time) bool {
 	}
 	if len(entries) == 0 {
 		c.pollAt = now.Add(poll)
+		// A queue that was set aside as damaged begins again with low numbers.
+		if n, _ := c.queue.Size(); n > 0 && len(c.held) == 0 && len(c.skipped) == 0 {
+			c.after = 0
+		}
 		return false
 	}
 	c.ahead = entries

@@ -143,6 +143,8 @@ type world struct {
 	c    *Client
 	log  *bytes.Buffer
 	stop func()
+
+	began time.Time
 }
 
 // simulate runs f in a bubble. The first start is f's; what still runs at the
@@ -150,7 +152,7 @@ type world struct {
 func simulate(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, fake: newFakeLoki(t), q: &memQueue{}, log: &bytes.Buffer{}}
+		w := &world{t: t, fake: newFakeLoki(t), q: &memQueue{}, log: &bytes.Buffer{}, began: time.Now()}
 		w.opts = Options{URL: "http://loki.test", Name: "test", Heartbeat: -1, Version: "1.2.3"}
 		w.rt.handler = w.fake
 		f(w)

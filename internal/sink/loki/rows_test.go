@@ -617,6 +617,25 @@ func TestAnswers(t *testing.T) {
 			want: &expect{left: words("g", 100) + " other"},
 		},
 		{
+			name: "unknown 400 for everything from an endpoint that has worked",
+			setup: func(w *world) {
+				w.fake.script = func(n int, _ *http.Request, _ []string) *reply {
+					if n > 0 && time.Since(w.began) < 30*time.Minute {
+						return &reply{status: 400, body: "unknown route"}
+					}
+					return nil
+				}
+			},
+			add: func() []Entry { return []Entry{entry("first")} },
+			check: func(w *world) {
+				w.add(append(many("g", 30, 10), other())...)
+				w.pass(20 * time.Minute)
+				w.check(expect{stored: "first", left: words("g", 30) + " other"})
+				w.pass(20 * time.Minute)
+				w.check(expect{stored: "first " + words("g", 30) + " other"})
+			},
+		},
+		{
 			name:  "unknown 400 for one entry",
 			setup: func(w *world) { w.fake.script = refuse("bad", 400, "entry for stream '{}' has timestamp too old") },
 			add:   func() []Entry { return append(append(many("g", 20, 10), entry("bad")), many("h", 20, 10)...) },
