@@ -518,7 +518,7 @@ func TestStopWithinAMessage(t *testing.T) {
 		t.Errorf("resumes at %d, %d events", offset, len(r.events))
 	}
 	r = newRig(t, Info{}, Options{})
-	r.feed(begin + known + "1\n")
+	r.feed(begin + " error=" + known + "1\n")
 	r.End(false)
 	if offset, _ := r.Resume(); offset == 0 || len(r.events) != 1 {
 		t.Errorf("resumes at %d, %d events", offset, len(r.events))
