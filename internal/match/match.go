@@ -199,9 +199,9 @@ func hasRole(r *catalog.Record, role string) bool {
 	return r.Role == role || r.Role == "" && role == catalog.RoleRoot
 }
 
-// crateOf returns the crate that a source file of RisingWave belongs to, as it
-// shows in log targets.
-func crateOf(file string) string {
-	dir, _, _ := strings.Cut(strings.TrimPrefix(file, "src/"), "/")
-	return "risingwave_" + dir
+// fitsCrate reports whether a log target lies in the crate that a source file
+// of RisingWave belongs to. A record without a file fits none.
+func fitsCrate(file, target string) bool {
+	dir, _, ok := strings.Cut(strings.TrimPrefix(file, "src/"), "/")
+	return ok && strings.HasPrefix(target, "risingwave_"+dir)
 }

@@ -112,7 +112,7 @@ func (m *Matcher) fit(f found, rec *logline.Record) int {
 	switch {
 	case len(r.Targets) > 0 && fitsTarget(r, rec.Target):
 		return 2
-	case rec.Target != "" && strings.HasPrefix(rec.Target, crateOf(r.FilePath)):
+	case fitsCrate(r.FilePath, rec.Target):
 		return 1
 	}
 	return 0
@@ -190,7 +190,7 @@ func via(rec *logline.Record, seg *logline.Segment, start int, span bool) string
 // confidence weighs how specific the wording is and whether the place fits it.
 // alternatives is the number of other records with the very same text.
 func confidence(rec *logline.Record, res *Result, h found, alternatives int) string {
-	fits := rec.Target == "" || strings.HasPrefix(rec.Target, crateOf(res.Record.FilePath)) || res.Via == "field" || res.Via == "continuation" || len(res.Chain) > 0
+	fits := rec.Target == "" || fitsTarget(res.Record, rec.Target) || fitsCrate(res.Record.FilePath, rec.Target) || res.Via == "field" || res.Via == "continuation" || len(res.Chain) > 0
 	switch {
 	case h.p.longest >= 20 && alternatives == 0 && fits:
 		return High
