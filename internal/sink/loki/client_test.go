@@ -87,13 +87,12 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 
 // lazyQueue makes its entries when they are read: a backlog of any size.
 type lazyQueue struct {
-	mu      sync.Mutex
-	from    time.Time
-	rate    int // entries a second
-	stop    uint64
-	acked   map[uint64]bool
-	low     uint64 // everything up to here is acked
-	atATime int
+	mu    sync.Mutex
+	from  time.Time
+	rate  int // entries a second
+	stop  uint64
+	acked map[uint64]bool
+	low   uint64 // everything up to here is acked
 }
 
 func (q *lazyQueue) last() uint64 {
@@ -259,11 +258,10 @@ func TestBatches(t *testing.T) {
 		if d := w.fake.log()[0].at.Sub(began); d != 3*time.Second {
 			t.Errorf("sent after %v", d)
 		}
-		began = time.Now()
 		w.add(many("h", 99, 1000)...)
-		w.pass(time.Second) // full batches do not wait
-		if n := len(w.fake.log()); n != 1+99/19+1-1 && n != 1+99/18 && n != 1+99/17 {
-			t.Logf("%d requests", n)
+		w.pass(time.Millisecond) // full batches do not wait
+		if n := len(w.fake.log()); n < 5 {
+			t.Errorf("%d requests", n)
 		}
 		for _, r := range w.fake.log() {
 			if r.bytes > 20_000 {

@@ -26,7 +26,7 @@ func (t *teller) answer(v verdict, a answer, g gate, now time.Time) {
 			if !t.may("works", now) {
 				return
 			}
-			t.log.Info().Dur("after", now.Sub(g.since)).Msg("endpoint takes entries again")
+			t.log.Info().Str("after", now.Sub(g.since).Round(time.Second).String()).Msg("endpoint takes entries again")
 		}
 		return
 	}
@@ -41,8 +41,10 @@ func (t *teller) answer(v verdict, a answer, g gate, now time.Time) {
 	if a.err != nil {
 		ev = ev.Err(a.err)
 	}
-	ev.Int("status", a.status).Str("answer", shorten(a.body, 300)).Dur("retry_after", v.wait).Str("reason", string(v.reason)).
-		Msg(v.sentence())
+	if v.wait > 0 {
+		ev = ev.Str("retry_after", v.wait.String())
+	}
+	ev.Int("status", a.status).Str("answer", shorten(a.body, 300)).Str("reason", string(v.reason)).Msg(v.sentence())
 }
 
 // queue logs that the queue could not be read or written.
