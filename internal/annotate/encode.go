@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,9 +21,9 @@ const maxEvent = 64 << 10
 // An Encoder writes events in their published form, schema v1: one JSON object
 // a line with fixed keys in a fixed order, level first, since Loki takes the
 // first key that looks like a level. What belongs to the catalogue record is
-// encoded once, when the Encoder is made. Safe for concurrent use.
+// encoded once. Safe for concurrent use.
 type Encoder struct {
-	records map[string]*static
+	records map[string]func() *static // made when first needed: few records ever are
 	catalog []byte
 }
 
@@ -51,17 +52,20 @@ type source struct {
 // NewEncoder prepares the records' texts. version and digest name the
 // catalogue.
 func NewEncoder(records []catalog.Record, version, digest string) *Encoder {
-	e := &Encoder{records: make(map[string]*static, len(records)), catalog: compact(map[string]string{"version": version, "digest": digest})}
+	e := &Encoder{records: make(map[string]func() *static, len(records)), catalog: compact(map[string]string{"version": version, "digest": digest})}
 	for i := range records {
-		r := &records[i]
-		e.records[r.ID] = &static{
-			slug: r.Slug, severity: or(r.Severity, catalog.SeverityError), role: or(r.Role, catalog.RoleRoot), class: r.BackgroundTag,
-			tags:   compact(list(r.Tags)),
-			remedy: compact(remedy{r.Documentation, r.TriggerScenarios, r.CommonSituations, list(r.Solutions), list(r.PreventionTips), r.HandlingStrategy}),
-			source: compact(source{r.FilePath, r.LineNumber, r.GithubURL, cut(r.AnalyzedSha, 10)}),
-		}
+		e.records[records[i].ID] = sync.OnceValue(func() *static { return newStatic(&records[i]) })
 	}
 	return e
+}
+
+func newStatic(r *catalog.Record) *static {
+	return &static{
+		slug: r.Slug, severity: or(r.Severity, catalog.SeverityError), role: or(r.Role, catalog.RoleRoot), class: r.BackgroundTag,
+		tags:   compact(list(r.Tags)),
+		remedy: compact(remedy{r.Documentation, r.TriggerScenarios, r.CommonSituations, list(r.Solutions), list(r.PreventionTips), r.HandlingStrategy}),
+		source: compact(source{r.FilePath, r.LineNumber, r.GithubURL, cut(r.AnalyzedSha, 10)}),
+	}
 }
 
 func or(s, fallback string) string {
@@ -131,8 +135,10 @@ func shrink(ev Event, limit int) Event {
 }
 
 func (e *Encoder) append(dst []byte, ev *Event) []byte {
-	st := e.records[ev.Error.ID]
-	if st == nil { // a stored event whose record has left the catalogue
+	var st *static
+	if known := e.records[ev.Error.ID]; known != nil {
+		st = known()
+	} else { // a stored event whose record has left the catalogue
 		st = &static{role: catalog.RoleRoot, severity: catalog.SeverityError, tags: []byte("[]"), remedy: compact(remedy{Solutions: []string{}, Prevention: []string{}}), source: compact(source{})}
 	}
 	w := &sliceWriter{dst}

@@ -46,7 +46,9 @@ func TestLint(t *testing.T) {
 		{"no literal", "messagePattern", "no literal text", false, broken(func(r *catalog.Record) { r.ErrorMessage, r.MessagePattern = "{}: {}", "(.+?): (.+?)" })},
 		{"short literal", "messagePattern", "has 10 bytes", true, broken(func(r *catalog.Record) { r.ErrorMessage, r.MessagePattern = "no entry: {}", `no entry: (.+?)` })},
 		{"lazy group at the end", "messagePattern", "ends in the lazy group", true, broken(func(*catalog.Record) {})},
-		{"does not match its message", "messagePattern", "does not match its own errorMessage", true, broken(func(r *catalog.Record) { r.ErrorMessage, r.MessagePattern = "the call f(x) of all: {}", "the call f(x) of all: (.+?)" })},
+		{"does not match its message", "messagePattern", "does not match its own errorMessage", true, broken(func(r *catalog.Record) {
+			r.ErrorMessage, r.MessagePattern = "the call f(x) of all: {}", "the call f(x) of all: (.+?)"
+		})},
 		{"no solutions", "solutions", "are missing", false, broken(func(r *catalog.Record) { r.Solutions = nil })},
 		{"shared literal", "messagePattern", "looks for the same text", true, pair("the very same text: {}", "the very same text: {} and {}")},
 		{"contained literal", "messagePattern", "is part of what b.yaml looks for", true, pair("failed to build executor", "failed to build executors and run")},

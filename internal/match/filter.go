@@ -2,9 +2,11 @@ package match
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // A filter finds where literals may stand in a block without looking at every
@@ -46,16 +48,30 @@ const hashMultiplier = 0x9e3779b97f4a7c15
 // newFilter builds a filter for literals of at least width bytes. common
 // counts how often a gram of four bytes occurs elsewhere; windows of rare
 // grams are preferred.
-func newFilter(width, q int, literals []string, common map[uint32]int) *filter {
+func newFilter(width, q int, literals []string, common *gramCounts) *filter {
 	f := &filter{width: width, q: q, mask: ^uint64(0) >> (64 - 8*q), literals: literals}
-	grams := map[uint64][]place{}
+	var grams []gramAt
 	for i, l := range literals {
 		w := rarestWindow(l, width, common)
 		for k := 0; k <= width-q; k++ {
-			g := f.gram(l[w+k : w+k+q])
-			grams[g] = append(grams[g], place{int32(i), int32(w + k)})
+			grams = append(grams, gramAt{f.gram(l[w+k : w+k+q]), place{int32(i), int32(w + k)}})
 		}
 	}
+	slices.SortFunc(grams, func(a, b gramAt) int {
+		return cmp.Or(cmp.Compare(a.gram, b.gram), cmp.Compare(a.literal, b.literal))
+	})
+	f.build(grams)
+	return f
+}
+
+// A gramAt is a gram and one of its places.
+type gramAt struct {
+	gram uint64
+	place
+}
+
+// build fills the tables from the grams, sorted.
+func (f *filter) build(grams []gramAt) {
 	// Each gram sets two bits of one word, and at most one bit in 16 is set: a
 	// probe of other text seldom finds both, and small sets stay in the nearest
 	// cache.
@@ -64,17 +80,23 @@ func newFilter(width, q int, literals []string, common map[uint32]int) *filter {
 	f.bitmap = make([]uint64, 1<<size/64)
 	f.slotBits = uint(bits.Len(uint(len(grams) * 2)))
 	f.slots = make([]slot, 1<<f.slotBits)
-	for g, places := range grams {
+	for len(grams) > 0 {
+		g, n := grams[0].gram, 1
+		for n < len(grams) && grams[n].gram == g {
+			n++
+		}
 		p := g * hashMultiplier
 		f.bitmap[p>>f.shift>>6] |= 1<<(p>>f.shift&63) | 1<<(p>>(f.shift-6)&63)
-		i := g * hashMultiplier >> (64 - f.slotBits)
+		i := p >> (64 - f.slotBits)
 		for f.slots[i].n != 0 {
 			i = (i + 1) & (1<<f.slotBits - 1)
 		}
-		f.slots[i] = slot{g, int32(len(f.places)), int32(len(places))}
-		f.places = append(f.places, places...)
+		f.slots[i] = slot{g, int32(len(f.places)), int32(n)}
+		for _, at := range grams[:n] {
+			f.places = append(f.places, at.place)
+		}
+		grams = grams[n:]
 	}
-	return f
 }
 
 // gram packs q bytes like a little-endian load does.
@@ -157,12 +179,12 @@ func (f *filter) at(block []byte, i int, g uint64) bool {
 }
 
 // rarestWindow returns the offset of the window whose grams are rarest.
-func rarestWindow(l string, width int, common map[uint32]int) int {
+func rarestWindow(l string, width int, common *gramCounts) int {
 	best, at := 1<<62, 0
 	for w := 0; w+width <= len(l); w++ {
 		sum := 0
 		for k := w; k+4 <= w+width; k++ {
-			n := common[gram4(l[k:])]
+			n := common.of(l[k:])
 			sum += n * n
 		}
 		if sum < best {
@@ -172,25 +194,33 @@ func rarestWindow(l string, width int, common map[uint32]int) int {
 	return at
 }
 
-func gram4(s string) uint32 {
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+// gramCounts says how often grams of four bytes occur, about: different grams
+// may share a counter.
+type gramCounts [1 << 16]int32
+
+func (c *gramCounts) of(s string) int { return int(c[gramIndex(s)]) }
+
+func (c *gramCounts) add(text string, weight int32) {
+	for k := 0; k+4 <= len(text); k++ {
+		c[gramIndex(text[k:])] += weight
+	}
+}
+
+func gramIndex(s string) uint32 {
+	g := uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+	return g * 0x9e3779b1 >> 16
 }
 
 // commonGrams counts the four-byte grams of the literals themselves and, with
 // more weight, of typical log lines that report no error.
-func commonGrams(literals []string) map[uint32]int {
-	n := map[uint32]int{}
+func commonGrams(literals []string) *gramCounts {
+	c := &gramCounts{}
 	for _, l := range literals {
-		for k := 0; k+4 <= len(l); k++ {
-			n[gram4(l[k:])]++
-		}
+		c.add(l, 1)
 	}
-	for _, text := range [...]string{lineFurniture, healthyMessages} {
-		for k := 0; k+4 <= len(text); k++ {
-			n[gram4(text[k:])] += 10
-		}
-	}
-	return n
+	c.add(lineFurniture, 10)
+	c.add(healthyMessages, 10)
+	return c
 }
 
 // healthyMessages are the info! and debug! messages of RisingWave's source,

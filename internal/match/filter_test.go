@@ -74,7 +74,7 @@ func TestFilterFindsWhatIsThere(t *testing.T) {
 				literals = append(literals, l)
 			}
 		}
-		f := newFilter(class.width, class.q, literals, nil)
+		f := newFilter(class.width, class.q, literals, commonGrams(literals))
 		var b strings.Builder
 		for range r.IntN(12) {
 			b.WriteString(randomText(r, r.IntN(40), letters))

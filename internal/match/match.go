@@ -12,8 +12,10 @@ package match
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coregx/ahocorasick"
 
@@ -43,16 +45,15 @@ type Problem struct {
 func New(records []catalog.Record) (*Matcher, []Problem) {
 	m := &Matcher{records: records, bySlug: make(map[string]int, 2*len(records))}
 	var problems []Problem
-	for i := range records {
-		patterns, notes, err := compilePatterns(i, &records[i])
-		for _, n := range notes {
+	for i, c := range compileAll(records) {
+		for _, n := range c.notes {
 			problems = append(problems, Problem{i, false, n})
 		}
-		if err != nil {
-			problems = append(problems, Problem{i, true, err.Error()})
+		if c.err != nil {
+			problems = append(problems, Problem{i, true, c.err.Error()})
 			continue
 		}
-		m.patterns = append(m.patterns, patterns...)
+		m.patterns = append(m.patterns, c.patterns...)
 		m.bySlug[records[i].ID] = i
 		if records[i].Slug != "" {
 			m.bySlug[records[i].Slug] = i
@@ -62,6 +63,31 @@ func New(records []catalog.Record) (*Matcher, []Problem) {
 		problems = append(problems, Problem{-1, true, err.Error()})
 	}
 	return m, problems
+}
+
+// compiled is what became of a record.
+type compiled struct {
+	patterns []*pattern
+	notes    []string
+	err      error
+}
+
+// compileAll compiles the records, on all cores: it is a good part of what a
+// start takes.
+func compileAll(records []catalog.Record) []compiled {
+	out := make([]compiled, len(records))
+	workers := runtime.GOMAXPROCS(0)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(records); i += workers {
+				c := &out[i]
+				c.patterns, c.notes, c.err = compilePatterns(i, &records[i])
+			}
+		})
+	}
+	wg.Wait()
+	return out
 }
 
 // automatonLiteral caps the literals in the automaton, which only runs over
@@ -86,11 +112,13 @@ func (m *Matcher) build() (err error) {
 	}
 	slices.Sort(literals)
 	common := commonGrams(literals)
-	m.buildFilters(literals, common)
+	var filters sync.WaitGroup
+	filters.Go(func() { m.buildFilters(literals, common) })
+	defer filters.Wait()
 	return m.buildAutomaton(common)
 }
 
-func (m *Matcher) buildFilters(literals []string, common map[uint32]int) {
+func (m *Matcher) buildFilters(literals []string, common *gramCounts) {
 	longest := 1 << 30
 	for _, c := range filterClasses {
 		var class []string
@@ -106,7 +134,7 @@ func (m *Matcher) buildFilters(literals []string, common map[uint32]int) {
 	}
 }
 
-func (m *Matcher) buildAutomaton(common map[uint32]int) error {
+func (m *Matcher) buildAutomaton(common *gramCounts) error {
 	ids := map[string]int32{}
 	builder := ahocorasick.NewBuilder()
 	for i, p := range m.patterns {

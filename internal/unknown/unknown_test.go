@@ -127,7 +127,9 @@ func TestGroups(t *testing.T) {
 func TestBounded(t *testing.T) {
 	known := newKnown(testKnown, "")
 	g := New(Options{MaxGroups: 100, Known: known})
-	name := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), 1+i/26%40) + strings.Repeat("xy", i/1040) }
+	name := func(i int) string {
+		return strings.Repeat(string(rune('a'+i%26)), 1+i/26%40) + strings.Repeat("xy", i/1040)
+	}
 	const records = 20_000
 	var before, after runtime.MemStats
 	for i := range records {
