@@ -118,10 +118,11 @@ func (m *Files) openCopy(s sibling) *copied {
 // copiesSince lists the copies of content that f had, and lost again, since
 // then: between two looks it was truncated more than once.
 func (m *Files) copiesSince(f *file, since time.Time) []sibling {
+	read := f.r.position(f.real, f.path, f.r.off, 0)
 	entries, _ := os.ReadDir(filepath.Dir(f.real))
 	var out []sibling
 	for _, s := range m.siblings(f.real, entries) {
-		if s.rotated && s.mtime.After(since) && !m.isOpen(s.key) && m.isNew(s) && !m.copyAt(s, f.fd) {
+		if s.rotated && s.mtime.After(since) && !m.isOpen(s.key) && m.isNew(s) && !m.copyAt(s, read, f.fd) {
 			out = append(out, s)
 		}
 	}

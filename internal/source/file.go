@@ -203,17 +203,27 @@ func (f *file) loop(ctx context.Context) error {
 func (f *file) step(ctx context.Context) (int, error) {
 	n, err := f.c.ReadOnce(f.r)
 	if n > 0 && err == nil {
-		if !f.empty.IsZero() {
-			f.readCopiesSince(ctx, f.empty)
-			f.empty = time.Time{}
-		}
+		f.whileEmpty(ctx)
+		f.empty = time.Time{}
 		f.save()
 		f.env.totals.bytes.Add(int64(n))
 		f.mu.Lock()
 		f.stat.LastRead, f.stat.LastError = time.Now(), ""
 		f.mu.Unlock()
 	}
+	if n == 0 && !f.empty.Equal(f.r.mtime) {
+		f.whileEmpty(ctx)
+	}
 	return n, err
+}
+
+// whileEmpty reads the copies of what came and went while we thought that the
+// file was empty.
+func (f *file) whileEmpty(ctx context.Context) {
+	if !f.empty.IsZero() {
+		f.readCopiesSince(ctx, f.empty)
+		f.empty = f.r.mtime
+	}
 }
 
 // idle tells the Consumer that nothing came, and saves what it makes of that.

@@ -397,13 +397,14 @@ func (m *Files) besideOpen(path string) bool {
 // between two looks, or while we were not running.
 func (m *Files) generations(s *slot, real string, fd *os.File) []sibling {
 	all := m.siblings(real, m.list(real))
-	since, news := m.newsSince(s, real)
+	since, news := m.newsSince(s, real, fd)
+	read, _ := m.load(s.key)
 	skip := !m.started && s.in.start == FromEnd
 	var out []sibling
 	for _, g := range all {
 		switch {
 		case skip, g.key == s.key, m.isOpen(g.key), s.old[g.key], m.slots[g.path] != nil:
-		case m.unread(g), news && g.rotated && m.isNew(g) && g.mtime.After(since) && !m.copyAt(g, fd):
+		case m.unread(g), news && g.rotated && m.isNew(g) && g.mtime.After(since) && !m.copyAt(g, read, fd):
 			out = append(out, g)
 		}
 	}
@@ -419,17 +420,24 @@ func (m *Files) generations(s *slot, real string, fd *os.File) []sibling {
 
 // newsSince says from when on a file that we have never seen, beside the one
 // at the slot, must have been in the slot before it.
-func (m *Files) newsSince(s *slot, real string) (since time.Time, news bool) {
-	if _, known := m.load(s.key); known {
-		return since, false // the file is still the same: nothing was rotated away
-	}
-	if s.last != nil {
-		return since, true // whatever was not there when we opened that one
+func (m *Files) newsSince(s *slot, real string, fd *os.File) (since time.Time, news bool) {
+	switch {
+	case s.last != nil:
+		return since, s.last.key != s.key // whatever was not there when we opened that one
+	case m.same(s.key, fd):
+		return since, false // nothing was rotated away
 	}
 	if since, news = m.lastOf(s, real); !news && m.started {
 		return m.before, true // it came after the last search
 	}
 	return since, news
+}
+
+// same reports whether an open file is the one that we know by its number.
+func (m *Files) same(key string, fd *os.File) bool {
+	pos, known := m.load(key)
+	info, err := fd.Stat()
+	return known && err == nil && pos.fits(fd, info.Size())
 }
 
 // takeLate opens files again that were rotated away and read, and then
@@ -523,15 +531,15 @@ func (m *Files) isNew(g sibling) bool {
 	return !known
 }
 
-// copyAt reports whether the sibling is a copy of the file beside it, or of
-// one that is open.
-func (m *Files) copyAt(g sibling, beside *os.File) bool {
+// copyAt reports whether the sibling is a copy of the file beside it, as it is
+// or as it was when it was read, or of one that is open.
+func (m *Files) copyAt(g sibling, read position, beside *os.File) bool {
 	fd, err := openRegular(g.path)
 	if err != nil {
 		return false
 	}
 	defer fd.Close()
-	return sameContent(fd, g.size, beside) || m.isCopy(fd, g.path, g.size)
+	return read.Head.Len > 0 && read.fits(fd, g.size) || sameContent(fd, g.size, beside) || m.isCopy(fd, g.path, g.size)
 }
 
 // lastOf returns when the newest file that we read in the slot was written.

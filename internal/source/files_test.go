@@ -426,6 +426,25 @@ func TestGenerationWithAReusedInode(t *testing.T) {
 	w.want(0, 70)
 }
 
+// The log itself has the number of a file that is gone, and there was one in
+// between that nobody saw.
+func TestLogWithAReusedInode(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.log", text(0, 50))
+	r := w.start("a.log")
+	w.want(0, 50)
+	w.rename("a.log", "a.log.1")
+	w.write("a.log", text(50, 60))
+	w.want(0, 60)
+	w.until("the first one is finished", func() bool { return len(r.Stats()) == 1 })
+	w.rename("a.log", "a.log.3")
+	w.write("a.log.2", text(60, 65))
+	w.rename("a.log.1", "a.log")
+	w.write("a.log", text(65, 70)) // the same inode for certain
+	w.want(0, 70)
+	w.never(time.Second)
+}
+
 // The log was empty when we looked last; since then it was filled, copied and
 // truncated.
 func TestCopyOfWhatNobodySaw(t *testing.T) {
