@@ -11,7 +11,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rwannotate/rwannotate/internal/annotate"
-	"github.com/rwannotate/rwannotate/internal/catalog"
 	"github.com/rwannotate/rwannotate/internal/config"
 	rwdaemon "github.com/rwannotate/rwannotate/internal/daemon"
 	"github.com/rwannotate/rwannotate/internal/episode"
@@ -72,7 +71,7 @@ func renderer(c config.Loki, k *knowledge) *loki.Renderer {
 			}
 			return "", ""
 		},
-		Labels: c.Labels, PodLabel: c.PodLabel, Catalog: catalog.Digest(k.records),
+		Labels: c.Labels, PodLabel: c.PodLabel, Catalog: k.digest,
 	}
 }
 

@@ -129,7 +129,7 @@ func (a *app) run(ctx context.Context) error {
 	}
 	watchdog, _ := daemon.SdWatchdogEnabled(false) // malformed: none
 	k := a.current.Load()
-	a.log.Info().Str("version", version).Int("records", len(k.records)).Str("catalog", catalog.Version(k.records)).Msg("started")
+	a.log.Info().Str("version", version).Int("records", len(k.records)).Str("catalog", k.version).Msg("started")
 	return rwdaemon.New(rwdaemon.Options{
 		Ledger: a.ledger, Sources: sources, Sinks: append(sinks, extras...), Ready: ready, Signals: a.signals, Log: a.log,
 		Reload:        a.reload,
@@ -162,6 +162,8 @@ func (a *app) newSinks() (sinks []rwdaemon.Runner, err error) {
 // knowledge is a catalogue, ready to use. It is replaced as a whole.
 type knowledge struct {
 	records  []catalog.Record
+	version  string
+	digest   string
 	disabled []catalog.Record
 	problems []catalog.Problem
 	matcher  *match.Matcher
@@ -178,7 +180,8 @@ func loadKnowledge(w io.Writer, c config.Catalog) (*knowledge, error) {
 	if k.records, k.matcher, k.problems, err = f.loadAll(w); err != nil {
 		return nil, err
 	}
-	k.encoder = annotate.NewEncoder(k.records, catalog.Version(k.records), catalog.Digest(k.records))
+	k.version, k.digest = catalog.Version(k.records), catalog.Digest(k.records)
+	k.encoder = annotate.NewEncoder(k.records, k.version, k.digest)
 	return k, nil
 }
 

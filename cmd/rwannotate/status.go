@@ -11,7 +11,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/rwannotate/rwannotate/internal/catalog"
 	"github.com/rwannotate/rwannotate/internal/config"
 	rwdaemon "github.com/rwannotate/rwannotate/internal/daemon"
 	"github.com/rwannotate/rwannotate/internal/pipeline"
@@ -103,7 +102,7 @@ func (a *app) showCatalog(k *knowledge) {
 	if a.server == nil {
 		return
 	}
-	c := web.Catalog{Records: k.records, Version: catalog.Version(k.records), Digest: catalog.Digest(k.records)}
+	c := web.Catalog{Records: k.records, Version: k.version, Digest: k.digest}
 	for _, p := range k.problems {
 		if p.Warning {
 			c.Warnings = append(c.Warnings, p)

@@ -182,18 +182,6 @@ func (e *emitter) put(n int) error {
 	return nil
 }
 
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 2000 {
-		synctest.Wait()
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond) // of the bubble's clock
-	}
-	t.Fatalf("did not happen: %s", what)
-}
-
 // Whenever a commit is over, for each stream exactly the events before its
 // position are queued, and all of them have been written.
 func TestEventsAndPositionsAreOneCommit(t *testing.T) {

@@ -30,6 +30,7 @@ func appendEntries(tx *bolt.Tx, queue string, entries [][]byte) (size, error) {
 		}
 		n.entries++
 		n.bytes += int64(len(data))
+		n.last = seq
 	}
 	return n, nil
 }

@@ -126,7 +126,7 @@ func (s *Spool) setAside(cause error) error {
 // The old file is not closed: the panic that told us of the damage left bbolt's
 // locks held, and Close would wait for them for ever. s.mu is held.
 func (s *Spool) rebuild(cause error) error {
-	positions, episodes, cursor := s.positions, s.episodes, s.cursor
+	positions, episodes, cursor, sizes := s.positions, s.episodes, s.cursor, s.sizes
 	s.db = nil
 	if err := s.setAside(cause); err != nil {
 		return err
@@ -135,10 +135,31 @@ func (s *Spool) rebuild(cause error) error {
 		return err
 	}
 	b := Batch{Positions: positions, Episodes: episodes, Cursor: cursor}
-	if err := s.update(func(tx *bolt.Tx) error { return writeBatch(tx, b, map[string]size{}) }); err != nil {
+	err := s.update(func(tx *bolt.Tx) error {
+		return errors.Join(writeBatch(tx, b, map[string]size{}), continueNumbers(tx, sizes))
+	})
+	if err != nil {
 		return err
 	}
 	s.positions, s.episodes, s.cursor = positions, episodes, cursor
+	for name, n := range sizes {
+		s.sizes[name] = size{last: n.last}
+	}
+	return nil
+}
+
+// continueNumbers makes the queues' numbers go on where they were: an
+// acknowledgement that is under way must not meet a new entry.
+func continueNumbers(tx *bolt.Tx, sizes map[string]size) error {
+	for name, n := range sizes {
+		bucket, err := tx.Bucket(bucketQueues).CreateBucketIfNotExists([]byte(name))
+		if err != nil {
+			return err
+		}
+		if err := bucket.SetSequence(n.last); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

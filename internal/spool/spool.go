@@ -90,6 +90,7 @@ type Spool struct {
 type size struct {
 	entries int
 	bytes   int64
+	last    uint64 // the highest sequence number given out
 }
 
 // Open opens the state directory, making it if needed. A second process gets
@@ -197,7 +198,7 @@ func (s *Spool) read(tx *bolt.Tx) error {
 	}
 	queues := tx.Bucket(bucketQueues)
 	return queues.ForEachBucket(func(name []byte) error {
-		var n size
+		n := size{last: queues.Bucket(name).Sequence()}
 		err := queues.Bucket(name).ForEach(func(_, v []byte) error {
 			n.entries++
 			n.bytes += int64(len(v))
@@ -237,7 +238,7 @@ func (s *Spool) Commit(b Batch) error {
 	}
 	for name, n := range added {
 		have := s.sizes[name]
-		s.sizes[name] = size{have.entries + n.entries, have.bytes + n.bytes}
+		s.sizes[name] = size{have.entries + n.entries, have.bytes + n.bytes, n.last}
 	}
 	return nil
 }

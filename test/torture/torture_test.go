@@ -187,9 +187,14 @@ func (v *victim) follow(out io.Reader) {
 			return // what a kill left of a line counts for nothing
 		}
 		v.count(line)
-		v.hold.Lock()
-		v.hold.Unlock()
+		v.pass()
 	}
+}
+
+// pass waits while the reader of the output is held.
+func (v *victim) pass() {
+	v.hold.Lock()
+	defer v.hold.Unlock()
 }
 
 var sequence = regexp.MustCompile(`seq=([a-z]+)-(\d{7}) `)
