@@ -6,14 +6,15 @@ import (
 	"compress/gzip"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -112,15 +113,48 @@ func makeFile(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o644))
 }
 
-// peak runs rwannotate and returns its largest resident size in bytes.
-func peak(t *testing.T, dir string, stdout io.Writer, args ...string) int64 {
+// peak runs rwannotate and returns its largest resident size in bytes. The
+// rusage of a child cannot be used: until it execs a child shares our memory,
+// and starts with our own high-water mark.
+func peak(t *testing.T, dir string, stdout io.Writer, args ...string) (most int64) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(dir, "rwannotate"), args...)
 	cmd.Stdout, cmd.Stderr = stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		most = max(most, highWater(cmd.Process.Pid))
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return most
+		case <-tick.C:
+		}
+	}
+}
+
+// highWater is a process's largest resident size so far; 0 if it has ended.
+func highWater(pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, found := strings.Cut(string(status), "VmHWM:")
+	var kib int64
+	if !found {
+		return 0
+	}
+	if _, err := fmt.Sscan(after, &kib); err != nil {
+		return 0
+	}
+	return kib << 10
 }
 
 // TestMemory: a line of 20 MB and 100,000 lines of one record cost at most 128
