@@ -103,7 +103,7 @@ func (f *file) begin(ctx context.Context) error {
 	case f.start == FromBeginning, !known:
 	case pos.fits(f.fd, f.r.size):
 		offset, line = pos.Offset, pos.Line
-		if pos.Head.Len == 0 { // was empty, and everything is its continuation
+		if pos.Head.Len == 0 && pos.Input == f.path { // was empty, and everything is its continuation
 			f.empty = time.Unix(0, pos.Mtime)
 		}
 	default:

@@ -424,7 +424,7 @@ func (m *Files) newsSince(s *slot, real string, fd *os.File) (since time.Time, n
 	switch {
 	case s.last != nil:
 		return since, s.last.key != s.key // whatever was not there when we opened that one
-	case m.same(s.key, fd):
+	case m.same(s, fd):
 		return since, false // nothing was rotated away
 	}
 	if since, news = m.lastOf(s, real); !news && m.started {
@@ -433,11 +433,12 @@ func (m *Files) newsSince(s *slot, real string, fd *os.File) (since time.Time, n
 	return since, news
 }
 
-// same reports whether an open file is the one that we know by its number.
-func (m *Files) same(key string, fd *os.File) bool {
-	pos, known := m.load(key)
+// same reports whether the file at the slot is the one that we know by its
+// number. An empty one has no content to tell by, but it had a place.
+func (m *Files) same(s *slot, fd *os.File) bool {
+	pos, known := m.load(s.key)
 	info, err := fd.Stat()
-	return known && err == nil && pos.fits(fd, info.Size())
+	return known && err == nil && pos.fits(fd, info.Size()) && (pos.Head.Len > 0 || pos.Input == s.path)
 }
 
 // takeLate opens files again that were rotated away and read, and then
@@ -539,7 +540,11 @@ func (m *Files) copyAt(g sibling, read position, beside *os.File) bool {
 		return false
 	}
 	defer fd.Close()
-	return read.Head.Len > 0 && read.fits(fd, g.size) || sameContent(fd, g.size, beside) || m.isCopy(fd, g.path, g.size)
+	info, err := fd.Stat() // it may be in the making: its size as of now
+	if err != nil || info.Size() == 0 {
+		return true
+	}
+	return read.Head.Len > 0 && read.fits(fd, info.Size()) || sameContent(fd, info.Size(), beside) || m.isCopy(fd, g.path, info.Size())
 }
 
 // lastOf returns when the newest file that we read in the slot was written.
