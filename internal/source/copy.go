@@ -17,6 +17,7 @@ type sibling struct {
 	size    int64
 	mtime   time.Time
 	rotated bool // its name says so: by a number or a date
+	restart bool // its name is that of another restart of the same container: never a copy
 }
 
 // siblings lists the generations beside the file with the path: a.log.1,
@@ -26,11 +27,12 @@ func (m *Files) siblings(path string, entries []os.DirEntry) []sibling {
 	var out []sibling
 	for _, e := range entries {
 		related, rotated := relation(e.Name(), base)
-		if !related || excluded(e.Name(), nil) || !e.Type().IsRegular() {
+		restart := isRestart(e.Name(), base)
+		if !related && !restart || excluded(e.Name(), nil) || !e.Type().IsRegular() {
 			continue
 		}
 		if info, err := e.Info(); err == nil {
-			out = append(out, sibling{filepath.Join(dir, e.Name()), identityOf(info).key(), info.Size(), info.ModTime(), rotated})
+			out = append(out, sibling{filepath.Join(dir, e.Name()), identityOf(info).key(), info.Size(), info.ModTime(), rotated || restart, restart})
 		}
 	}
 	return out
@@ -42,17 +44,19 @@ var (
 )
 
 // relation reports whether a name is made from base, and whether it is how
-// rotation names generations. kubelet counts restarts of a container: 0.log,
-// 1.log.
+// rotation names generations.
 func relation(name, base string) (related, rotated bool) {
-	if restartName.MatchString(base) && restartName.MatchString(name) {
-		return name != base, name != base
-	}
 	rest, ok := strings.CutPrefix(name, base)
 	if !ok || len(rest) < 2 || rest[0] != '.' && rest[0] != '-' {
 		return false, false
 	}
 	return true, generation.MatchString(rest)
+}
+
+// isRestart reports whether names are two restarts of one container, as
+// kubelet counts them: 0.log, 1.log.
+func isRestart(name, base string) bool {
+	return name != base && restartName.MatchString(base) && restartName.MatchString(name)
 }
 
 // later reports whether a path is that of a later restart of the container.
@@ -90,7 +94,7 @@ func (m *Files) findCopy(f *file, old position) *copied {
 	all := m.siblings(f.real, entries)
 	slices.SortFunc(all, func(a, b sibling) int { return a.mtime.Compare(b.mtime) })
 	for _, s := range all {
-		if s.size < old.Offset || m.isOpen(s.key) || !m.isNew(s) {
+		if s.restart || s.size < old.Offset || m.isOpen(s.key) || !m.isNew(s) {
 			continue
 		}
 		if c := m.openCopy(s); c != nil {
@@ -122,7 +126,7 @@ func (m *Files) copiesSince(f *file, since time.Time) []sibling {
 	entries, _ := os.ReadDir(filepath.Dir(f.real))
 	var out []sibling
 	for _, s := range m.siblings(f.real, entries) {
-		if s.rotated && s.mtime.After(since) && !m.isOpen(s.key) && m.isNew(s) && !m.copyAt(s, read, f.fd) {
+		if s.rotated && !s.restart && s.mtime.After(since) && !m.isOpen(s.key) && m.isNew(s) && !m.copyAt(s, read, f.fd) {
 			out = append(out, s)
 		}
 	}

@@ -535,6 +535,9 @@ func (m *Files) isNew(g sibling) bool {
 // copyAt reports whether the sibling is a copy of the file beside it, as it is
 // or as it was when it was read, or of one that is open.
 func (m *Files) copyAt(g sibling, read position, beside *os.File) bool {
+	if g.restart {
+		return false
+	}
 	fd, err := openRegular(g.path)
 	if err != nil {
 		return false

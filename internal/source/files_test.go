@@ -223,6 +223,10 @@ func TestEqualBeginningsAreTwoFiles(t *testing.T) {
 	w.until("all lines", func() bool { return w.count() == 33 })
 	w.write("a.log.y", banner+text(30, 40))
 	w.until("the fourth file", func() bool { return w.count() == 44 })
+	for i := range 5 { // equal for now
+		w.write(fmt.Sprintf("%d.log", i), text(100, 101))
+	}
+	w.until("the numbered ones", func() bool { return w.count() == 49 })
 }
 
 func TestCopyTruncateWhileDown(t *testing.T) {

@@ -77,7 +77,7 @@ func TestRelation(t *testing.T) {
 		{"a.log.", "a.log", false, false},
 		{"a.logx", "a.log", false, false},
 		{"b.log.1", "a.log", false, false},
-		{"1.log", "0.log", true, true},
+		{"1.log", "0.log", false, false},
 		{"0.log", "0.log", false, false},
 		{"0.log.20261130-101500", "0.log", true, true},
 		{"1.log.20261130-101500", "0.log", false, false},
@@ -85,6 +85,14 @@ func TestRelation(t *testing.T) {
 	for _, c := range cases {
 		if related, rotated := relation(c.name, c.base); related != c.related || rotated != c.rotated {
 			t.Errorf("%s beside %s: %v, %v", c.name, c.base, related, rotated)
+		}
+	}
+}
+
+func TestIsRestart(t *testing.T) {
+	for name, want := range map[string]bool{"1.log": true, "0.log": false, "12.log": true, "1.log.2": false, "a.log": false} {
+		if got := isRestart(name, "0.log"); got != want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
