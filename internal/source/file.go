@@ -385,8 +385,9 @@ func (f *file) wait(ctx context.Context, now, last time.Time, gone, stopping boo
 				f.growAfter = now.Add(time.Second)
 				return
 			}
-			if f.growth.off = l.SeekInfo.Offset; f.growth.off > f.r.off {
-				return
+			before := f.growth.off
+			if f.growth.off = l.SeekInfo.Offset; f.growth.off > f.r.off || f.growth.off <= before {
+				return // it has grown, or begun again
 			}
 		case <-f.timer.C:
 			return
@@ -407,6 +408,8 @@ func (f *file) pause(quiet time.Duration, gone, stopping bool) time.Duration {
 		return 50 * time.Millisecond
 	case gone:
 		return 100 * time.Millisecond
+	case f.growth != nil:
+		return time.Second // waking up is what following a quiet file costs
 	}
 	return lookEvery
 }

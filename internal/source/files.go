@@ -497,9 +497,29 @@ func (m *Files) reopen(ctx context.Context, s *slot, g sibling) {
 func (m *Files) list(path string) []os.DirEntry {
 	dir := filepath.Dir(path)
 	if _, ok := m.listings[dir]; !ok {
-		m.listings[dir], _ = os.ReadDir(dir) // can't be read: has no siblings
+		entries, _ := os.ReadDir(dir) // can't be read: has no siblings
+		for i, e := range entries {
+			entries[i] = &seenEntry{DirEntry: e}
+		}
+		m.listings[dir] = entries
 	}
 	return m.listings[dir]
+}
+
+// seenEntry is a directory entry that is looked at once.
+type seenEntry struct {
+	os.DirEntry
+	seen bool
+	info fs.FileInfo
+	err  error
+}
+
+func (e *seenEntry) Info() (fs.FileInfo, error) {
+	if !e.seen {
+		e.seen = true
+		e.info, e.err = e.DirEntry.Info()
+	}
+	return e.info, e.err
 }
 
 // knows returns the position of a file that was read before. Numbers of files
