@@ -168,7 +168,7 @@ func TestCandidatesAllocateNothingOnAMiss(t *testing.T) {
 	}
 }
 
-func BenchmarkCandidates(b *testing.B) {
+func BenchmarkMissCandidates(b *testing.B) {
 	for _, n := range []int{500, 5000} {
 		m := mustNew(b, gen.Catalog(n))
 		for _, rate := range []float64{0, 0.001, 0.1} {

@@ -91,8 +91,9 @@ func compileAll(records []catalog.Record) []compiled {
 }
 
 // automatonLiteral caps the literals in the automaton, which only runs over
-// lines that the filters let through: longer ones cost memory and find no less.
-const automatonLiteral = 12
+// lines that the filters let through: longer ones cost memory and the time to
+// build it, and find no less.
+const automatonLiteral = 8
 
 func (m *Matcher) build() (err error) {
 	// The library panics on sets with more than 254 different bytes; ours are

@@ -551,33 +551,55 @@ func TestCursor(t *testing.T) {
 // TestNothingIsAllocatedOnAMiss: reading healthy blocks, in the forms that come
 // in bulk.
 func TestNothingIsAllocatedOnAMiss(t *testing.T) {
-	m, _ := match.New(gen.Catalog(500))
-	for _, form := range []gen.Form{gen.Text, gen.CRI, gen.JSON, gen.Docker, gen.ANSI, gen.JournalExport} {
-		var log bytes.Buffer
-		if _, err := gen.Write(&log, gen.Options{Size: 1 << 20, Seed: 3, Form: form}); err != nil {
-			t.Fatal(err)
-		}
-		block := log.Bytes()[:bytes.LastIndexByte(log.Bytes()[:400<<10], '\n')+1]
-		s := New(Info{Line: 1}, func() *match.Matcher { return m }, func(*annotate.Event) error {
-			t.Errorf("%s: an event in a healthy log", form)
-			return nil
-		}, Options{Now: func() time.Time { return start }})
-		in := bytes.NewReader(nil)
-		read := func() {
-			in.Reset(block)
-			for in.Len() > 0 {
-				if _, err := s.ReadOnce(in); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		for range 4 {
-			read()
-		}
+	for _, form := range bulkForms {
+		read, size := healthyBlock(t, form)
 		if n := testing.AllocsPerRun(10, read); n != 0 {
-			t.Errorf("%s: %v allocations for %d bytes", form, n, len(block))
+			t.Errorf("%s: %v allocations for %d bytes", form, n, size)
 		}
 	}
+}
+
+func BenchmarkMiss(b *testing.B) {
+	for _, form := range bulkForms {
+		read, size := healthyBlock(b, form)
+		b.Run(string(form), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				read()
+			}
+		})
+	}
+}
+
+var bulkForms = []gen.Form{gen.Text, gen.CRI, gen.JSON, gen.Docker, gen.ANSI, gen.JournalExport}
+
+// healthyBlock returns what feeds a block without an error to a stream that has
+// its buffers already, and the block's size.
+func healthyBlock(t testing.TB, form gen.Form) (read func(), size int) {
+	m, _ := match.New(gen.Catalog(500))
+	var log bytes.Buffer
+	if _, err := gen.Write(&log, gen.Options{Size: 1 << 20, Seed: 3, Form: form}); err != nil {
+		t.Fatal(err)
+	}
+	block := log.Bytes()[:bytes.LastIndexByte(log.Bytes()[:400<<10], '\n')+1]
+	s := New(Info{Line: 1}, func() *match.Matcher { return m }, func(*annotate.Event) error {
+		t.Errorf("%s: an event in a healthy log", form)
+		return nil
+	}, Options{Now: func() time.Time { return start }})
+	in := bytes.NewReader(nil)
+	read = func() {
+		in.Reset(block)
+		for in.Len() > 0 {
+			if _, err := s.ReadOnce(in); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 4 {
+		read()
+	}
+	return read, len(block)
 }
 
 func BenchmarkReadOnce(b *testing.B) {
