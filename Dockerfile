@@ -55,8 +55,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath \
-      -ldflags "-s -w -X main.version=$VERSION" -o /out/rwannotate ./cmd/rwannotate
+RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION=$VERSION OUT=/out/rwannotate
 
 FROM image
 COPY --from=built /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -24,7 +24,7 @@ import (
 // TestCatalogue: every embedded record loads without so much as a warning, and
 // each file of the tree is embedded.
 func TestCatalogue(t *testing.T) {
-	records, problems := catalog.Load(patterns.FS)
+	records, problems := catalog.Load(patterns.FS())
 	for _, p := range problems {
 		t.Error(p)
 	}
@@ -41,7 +41,7 @@ func TestCatalogue(t *testing.T) {
 // TestSeeds: the five records that the project began with.
 func TestSeeds(t *testing.T) {
 	byID := map[string]catalog.Record{}
-	records, _ := catalog.Load(patterns.FS)
+	records, _ := catalog.Load(patterns.FS())
 	for _, r := range records {
 		byID[r.ID] = r
 	}
@@ -60,11 +60,11 @@ func TestSeeds(t *testing.T) {
 
 func TestSchema(t *testing.T) {
 	schema := compileSchema(t)
-	err := fs.WalkDir(patterns.FS, ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(patterns.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		data, err := fs.ReadFile(patterns.FS, name)
+		data, err := fs.ReadFile(patterns.FS(), name)
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ var owners = map[string]string{
 	"github.com/rs/zerolog":               "internal/annotate internal/source internal/spool internal/sink internal/web internal/daemon cmd",
 	"github.com/prometheus/client_golang": "internal/web cmd",
 	"github.com/coreos/go-systemd":        "internal/daemon cmd",
-	"github.com/klauspost/compress":       "internal/sink cmd",
+	"github.com/klauspost/compress":       "internal/sink patterns cmd",
 	"github.com/spf13/cobra":              "cmd",
 	"github.com/schollz/progressbar":      "cmd",
 	"net/http":                            "internal/sink internal/web cmd",

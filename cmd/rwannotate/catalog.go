@@ -33,7 +33,7 @@ func (f *catalogFlags) read() ([]catalog.Record, []catalog.Problem, error) {
 	var records []catalog.Record
 	var problems []catalog.Problem
 	if !f.noEmbedded {
-		records, problems = catalog.Load(patterns.FS)
+		records, problems = catalog.Load(patterns.FS())
 	}
 	for _, dir := range f.dirs {
 		st, err := os.Stat(dir)

@@ -45,7 +45,7 @@ func (imp *importer) run(files []string) error {
 	if err != nil {
 		return err
 	}
-	embedded, _ := catalog.Load(patterns.FS)
+	embedded, _ := catalog.Load(patterns.FS())
 	catalog.CompleteLinks(records, append(embedded, records...))
 	for i := range records {
 		if err := imp.write(&records[i], i > 0); err != nil {

@@ -57,7 +57,7 @@ through the same path that run and scan use. Exits with 78 if a record fails.`,
 
 // openTree loads the records of a directory, or the embedded ones.
 func openTree(args []string) (fs.FS, []catalog.Record, []catalog.Problem, error) {
-	tree := fs.FS(patterns.FS)
+	tree := patterns.FS()
 	if len(args) > 0 {
 		st, err := os.Stat(args[0])
 		if err != nil {

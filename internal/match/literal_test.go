@@ -68,7 +68,7 @@ func TestSearchable(t *testing.T) {
 // embedded is the catalogue that is shipped.
 func embedded(t testing.TB) []catalog.Record {
 	t.Helper()
-	records, problems := catalog.Load(patterns.FS)
+	records, problems := catalog.Load(patterns.FS())
 	for _, p := range problems {
 		if !p.Warning {
 			t.Error(p)

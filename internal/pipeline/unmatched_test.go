@@ -81,7 +81,7 @@ func TestUnmatchedGiant(t *testing.T) {
 // TestUnmatchedIsTheRest: with the embedded catalogue each record of level WARN
 // or higher is either an event or unmatched, none is both or neither.
 func TestUnmatchedIsTheRest(t *testing.T) {
-	records, _ := catalog.Load(patterns.FS)
+	records, _ := catalog.Load(patterns.FS())
 	full, _ := match.New(records)
 	none, _ := match.New(nil)
 	files, _ := filepath.Glob("../../test/corpus/logs/*")

@@ -115,7 +115,7 @@ func run(ctx context.Context, s settings) error {
 	}
 	if s.binary == "" {
 		s.binary = filepath.Join(s.dir, "rwannotate")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", s.binary, "./cmd/rwannotate")
+		build := exec.CommandContext(ctx, "make", "build", "OUT="+s.binary)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("build: %w\n%s", err, out)

@@ -92,13 +92,11 @@ func walk(v any, f func(map[string]any)) {
 	}
 }
 
-// binary builds the program.
+// binary builds the program as it is installed.
 func binary(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rwannotate")
-	build := exec.Command("go", "build", "-trimpath", "-o", file, "../../cmd/rwannotate")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
+	if out, err := exec.Command("make", "-C", "../..", "build", "OUT="+file).CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return file

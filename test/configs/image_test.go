@@ -3,6 +3,7 @@ package configs
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rwannotate/rwannotate/internal/catalog"
+	"github.com/rwannotate/rwannotate/patterns"
 )
 
 // builder runs buildah with a storage of its own.
@@ -42,6 +46,23 @@ func (b builder) run(t *testing.T, args ...string) string {
 		t.Fatalf("buildah %v: %v\n%s%s", args, err, out, &stderr)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// TestBinary: small enough to be put on every node, and with the whole catalogue.
+func TestBinary(t *testing.T) {
+	file := binary(t)
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 16_000_000 {
+		t.Errorf("%d bytes, more than 16 MB: see BUILD in the Makefile", info.Size())
+	}
+	records, _ := catalog.Load(patterns.FS())
+	want := fmt.Sprintf("%s, %d records\n", catalog.Digest(records), len(records))
+	if out, err := exec.Command(file, "version").Output(); err != nil || !strings.HasSuffix(string(out), want) {
+		t.Errorf("version: %s %v, want …%s", out, err, want)
+	}
 }
 
 // TestImage builds the image on scratch from a binary made here, since no

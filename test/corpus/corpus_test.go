@@ -47,7 +47,7 @@ func expectations(t *testing.T) map[string][]expectation {
 
 func embedded(t testing.TB) []catalog.Record {
 	t.Helper()
-	records, problems := catalog.Load(patterns.FS)
+	records, problems := catalog.Load(patterns.FS())
 	for _, p := range problems {
 		if !p.Warning {
 			t.Error(p)

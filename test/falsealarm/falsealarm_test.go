@@ -46,7 +46,7 @@ func healthy() gen.Templates {
 // embedded catalogue: no error may come out. The forms differ in what surrounds
 // a message.
 func TestHealthyLog(t *testing.T) {
-	records, problems := catalog.Load(patterns.FS)
+	records, problems := catalog.Load(patterns.FS())
 	if catalog.HasErrors(problems) {
 		t.Fatal(problems)
 	}

@@ -74,9 +74,8 @@ var build = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-o", dir+"/rwannotate", "./cmd/rwannotate")
+	cmd := exec.Command("make", "-s", "build", "OUT="+dir+"/rwannotate")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	return dir, cmd.Run()
 })
 

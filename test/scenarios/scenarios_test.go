@@ -83,8 +83,7 @@ func build(t *testing.T) string {
 	if err := os.Symlink(strings.TrimSpace(string(python)), filepath.Join(filepath.Dir(bin), "python3")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, "../../cmd/rwannotate")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := exec.Command("make", "-C", "../..", "build", "OUT="+bin)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,7 +115,7 @@ type catalogDir struct {
 }
 
 func newCatalog(t *testing.T, dir string) *catalogDir {
-	record, err := patterns.FS.ReadFile("stream/snapshot-backfill-paused-but-received-snapshot-ch.yaml")
+	record, err := fs.ReadFile(patterns.FS(), "stream/snapshot-backfill-paused-but-received-snapshot-ch.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ const hostile = "\x1b]8;;http://evil.example/\x07click\x1b]8;;\x07</script><scri
 // state is the argument of one of the errors.
 func demo(t *testing.T, state string) *web.Server {
 	t.Helper()
-	records, problems := catalog.Load(patterns.FS)
+	records, problems := catalog.Load(patterns.FS())
 	if catalog.HasErrors(problems) {
 		t.Fatal(problems)
 	}
