@@ -130,17 +130,21 @@ func (d *Daemon) work(ctx context.Context) error {
 	return errors.Join(err, d.Ledger.finish())
 }
 
+// sameSignal is how soon a signal may follow another and mean the same: timeout(1)
+// signals its child and then the child's group, in one breath.
+const sameSignal = 50 * time.Millisecond
+
 // stopping is the loop that hears signals and sees to an orderly end.
 type stopping struct {
 	d               *Daemon
 	stop, stopSinks func()
 	saved, drained  <-chan error
 
-	asked  bool // it is time to stop
-	signal bool // because of a signal
-	limit  <-chan time.Time
-	reason error
-	began  time.Time
+	asked    bool      // it is time to stop
+	signaled time.Time // when a signal asked for it
+	limit    <-chan time.Time
+	reason   error
+	began    time.Time
 }
 
 func (s *stopping) wait(ctx context.Context) error {
@@ -165,10 +169,12 @@ func (s *stopping) wait(ctx context.Context) error {
 				s.d.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic()))
 				go func() { reloaded <- s.d.Reload() }()
 			case sig != syscall.SIGTERM && sig != syscall.SIGINT:
-			case s.signal:
-				return ErrSecondSignal
+			case !s.signaled.IsZero():
+				if time.Since(s.signaled) > sameSignal {
+					return ErrSecondSignal
+				}
 			default:
-				s.signal = true
+				s.signaled = time.Now()
 				s.d.Log.Info().Stringer("signal", sig).Msg("stopping")
 				s.begin(nil)
 			}

@@ -381,7 +381,14 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		})
 		signals <- syscall.SIGPIPE // is nothing
 		signals <- syscall.SIGINT
+		time.Sleep(time.Millisecond)
+		signals <- syscall.SIGINT // as timeout(1) sends them
 		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("ended by one signal: %v", err)
+		case <-time.After(100 * time.Millisecond):
+		}
 		signals <- syscall.SIGTERM
 		if err := <-done; !errors.Is(err, ErrSecondSignal) {
 			t.Errorf("got %v", err)
