@@ -43,7 +43,7 @@ func (f *catalogFlags) read() ([]catalog.Record, []catalog.Problem, error) {
 		if !st.IsDir() {
 			return nil, nil, exitf(exitConfig, "--patterns %s: is not a directory", dir)
 		}
-		more, found := catalog.Load(os.DirFS(dir))
+		more, found := catalog.Load(catalog.Dir(dir))
 		for i := range more {
 			more[i].File = filepath.Join(dir, more[i].File)
 		}

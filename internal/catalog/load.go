@@ -116,8 +116,9 @@ func (w *walker) load() ([]Record, []Problem) {
 	var readers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(w.files)) {
 		readers.Go(func() {
+			var b bytes.Buffer
 			for i := next.Add(1) - 1; i < int64(len(w.files)); i = next.Add(1) - 1 {
-				results[i].record, results[i].problems = w.read(w.files[i])
+				results[i].record, results[i].problems = w.read(w.files[i], &b)
 			}
 		})
 	}
@@ -136,30 +137,25 @@ func (w *walker) load() ([]Record, []Problem) {
 	return records, w.problems
 }
 
-func (w *walker) read(name string) (Record, []Problem) {
-	data, err := readBounded(w.fsys, name)
-	if err != nil {
+// read decodes a file. b is room to read it into.
+func (w *walker) read(name string, b *bytes.Buffer) (Record, []Problem) {
+	b.Reset()
+	if err := readBounded(w.fsys, name, b); err != nil {
 		return Record{}, []Problem{{File: name, Message: "cannot be read: " + reason(err)}}
 	}
-	return decode(name, data)
+	return decode(name, b.Bytes())
 }
 
 // readBounded reads a file, of one that is too large for a record no more than
 // what shows that.
-func readBounded(fsys fs.FS, name string) ([]byte, error) {
+func readBounded(fsys fs.FS, name string, b *bytes.Buffer) error {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	b.Grow(int(min(info.Size(), maxFile)) + bytes.MinRead)
 	_, err = b.ReadFrom(io.LimitReader(f, maxFile+1))
-	return b.Bytes(), err
+	return err
 }
 
 // unique drops records whose id, or whose slug with another id, came before.

@@ -3,6 +3,7 @@ package match
 import (
 	"encoding/json"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,33 @@ func TestMatchImpliesContains(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzShape: what is known of an expression without parsing it is what its tree says.
+func FuzzShape(f *testing.F) {
+	for _, r := range slices.Concat(embedded(f), gen.Catalog(500)) {
+		f.Add(catalog.EscapedPattern(r.ErrorMessage))
+	}
+	for _, expr := range []string{"", "(.+?)", "(.+?)(.+?)", `a\.b`, `a\d(.+?)`, `a{2}(.+?)`, `a\`, "a(.+?)\nb", `\Qa.b\E`, "\xff(.+?)"} {
+		f.Add(expr)
+	}
+	f.Fuzz(func(t *testing.T, expr string) {
+		p := pattern{expr: expr, pieces: simplePieces(expr)}
+		if p.pieces == nil {
+			return
+		}
+		runs, err := p.shape()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := syntax.Parse(expr, syntax.Perl|syntax.DotNL)
+		if err != nil {
+			t.Fatalf("%q is no expression: %v", expr, err)
+		}
+		if want := requiredRuns(tree); !slices.Equal(runs, want) || p.trailing != trailingGroup(tree) {
+			t.Errorf("%q: %q, trailing %v; the tree says %q, %v", expr, runs, p.trailing, want, trailingGroup(tree))
+		}
+	})
 }
 
 // quote writes a JSON string as serde does, without escapes for HTML.

@@ -92,8 +92,8 @@ func compileAll(records []catalog.Record) []compiled {
 
 // automatonLiteral caps the literals in the automaton, which only runs over
 // lines that the filters let through: longer ones cost memory and the time to
-// build it, and find no less.
-const automatonLiteral = 8
+// build it, find no less, and spare few expressions a try.
+const automatonLiteral = 5
 
 func (m *Matcher) build() (err error) {
 	// The library panics on sets with more than 254 different bytes; ours are

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/rwannotate/rwannotate/internal/catalog"
 )
@@ -23,7 +25,7 @@ type pattern struct {
 	longest  int    // bytes of the longest literal run
 	pieces   []string
 	trailing bool // the expression ends in a placeholder, which as written takes one character
-	prose    bool // …which holds free text to the end of the message, not one value
+	prose    bool // …after a colon or so: free text to the end of the message, not one value
 
 	compile func() *regexp.Regexp
 }
@@ -87,26 +89,25 @@ func chooseExpression(r *catalog.Record) (expr, note string, err error) {
 var errNoLiteral = errors.New("no literal text of 6 bytes or more that every match contains (outside of quotes, slashes and other than ASCII): it cannot be looked for")
 
 func newPattern(record int, template, expr string) (*pattern, error) {
-	tree, err := syntax.Parse(expr, syntax.Perl|syntax.DotNL)
+	p := &pattern{record: record, template: template, expr: expr, offset: -1, pieces: simplePieces(expr)}
+	runs, err := p.shape()
 	if err != nil {
 		return nil, fmt.Errorf("does not compile: %w", err)
 	}
-	runs := requiredRuns(tree)
-	p := &pattern{record: record, template: template, expr: expr, literal: searchable(runs), offset: -1}
-	if len(p.literal) < minLiteral {
+	if p.literal = searchable(runs); len(p.literal) < minLiteral {
 		return nil, errNoLiteral
 	}
 	for _, run := range runs {
 		p.literals += len(run)
 		p.longest = max(p.longest, len(run))
 	}
-	p.pieces = simplePieces(expr)
 	first := runs[0]
 	startsLiteral := p.pieces == nil && strings.HasPrefix(expr, regexp.QuoteMeta(first)) || p.pieces != nil && p.pieces[0] != ""
 	if i := strings.Index(first, p.literal); i >= 0 && startsLiteral {
 		p.offset = i
 	}
-	p.trailing, p.prose = trailingGroup(tree, runs)
+	before := strings.TrimRight(runs[len(runs)-1], " ")
+	p.prose = p.trailing && (strings.HasSuffix(before, ":") || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, "="))
 	anchor := ""
 	if p.offset >= 0 || p.pieces != nil {
 		anchor = `\A`
@@ -115,43 +116,69 @@ func newPattern(record int, template, expr string) (*pattern, error) {
 	return p, nil
 }
 
+// shape sets how the expression ends and returns its required runs. Nearly every
+// expression consists of pieces, and then need not be parsed for that.
+func (p *pattern) shape() (runs []string, err error) {
+	if p.pieces != nil {
+		p.trailing = len(p.pieces) > 1 && p.pieces[len(p.pieces)-1] == ""
+		return slices.DeleteFunc(slices.Clone(p.pieces), func(s string) bool { return s == "" }), nil
+	}
+	tree, err := syntax.Parse(p.expr, syntax.Perl|syntax.DotNL)
+	if err != nil {
+		return nil, err
+	}
+	p.trailing = trailingGroup(tree)
+	return requiredRuns(tree), nil
+}
+
 // simplePieces splits an expression that consists of literal text and plain
 // placeholders into its literal texts: one more than placeholders. nil if the
 // expression is anything else.
 func simplePieces(expr string) []string {
 	parts := strings.Split(expr, placeholder)
 	for i, part := range parts {
-		tree, err := syntax.Parse(part, syntax.Perl)
-		if err != nil {
+		text, ok := unquoted(part)
+		if !ok {
 			return nil
 		}
-		switch tree.Op {
-		case syntax.OpLiteral:
-			parts[i] = string(tree.Rune)
-		case syntax.OpEmptyMatch:
-			parts[i] = ""
-		default:
-			return nil
-		}
+		parts[i] = text
 	}
 	return parts
 }
 
-// trailingGroup reports whether the expression ends in a group that takes any
-// text, and whether that is free text: what follows a colon is a sentence to
-// the end of the message, anything else is one value.
-func trailingGroup(tree *syntax.Regexp, runs []string) (trailing, prose bool) {
+// unquoted undoes regexp.QuoteMeta; ok is false for what is not of its making.
+func unquoted(expr string) (text string, ok bool) {
+	const meta = `\.+*?()|[]{}^$`
+	if !utf8.ValidString(expr) {
+		return "", false
+	}
+	var b strings.Builder
+	for {
+		i := strings.IndexAny(expr, meta)
+		if i < 0 {
+			return b.String() + expr, true
+		}
+		if expr[i] != '\\' || i+1 == len(expr) || strings.IndexByte(meta, expr[i+1]) < 0 {
+			return "", false
+		}
+		b.WriteString(expr[:i])
+		b.WriteByte(expr[i+1])
+		expr = expr[i+2:]
+	}
+}
+
+// trailingGroup reports whether the expression ends in a group that takes any text.
+func trailingGroup(tree *syntax.Regexp) bool {
 	last := tree
 	for last.Op == syntax.OpConcat && len(last.Sub) > 0 {
 		last = last.Sub[len(last.Sub)-1]
 	}
 	if last.Op != syntax.OpCapture {
-		return false, false
+		return false
 	}
 	switch sub := last.Sub[0]; sub.Op {
 	case syntax.OpPlus, syntax.OpStar:
-		trailing = sub.Sub[0].Op == syntax.OpAnyChar || sub.Sub[0].Op == syntax.OpAnyCharNotNL
+		return sub.Sub[0].Op == syntax.OpAnyChar || sub.Sub[0].Op == syntax.OpAnyCharNotNL
 	}
-	before := strings.TrimRight(runs[len(runs)-1], " ")
-	return trailing, trailing && (strings.HasSuffix(before, ":") || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, "="))
+	return false
 }
