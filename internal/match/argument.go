@@ -33,10 +33,12 @@ func argumentEnd(s string, at, start int, pretty, exact, prose bool) int {
 			if outer.quote && strings.HasPrefix(s[i:], `\n`) {
 				return trimEnd(s, start, i) // a line end inside of the quoted text
 			}
-			if outer.quote && strings.HasPrefix(s[i:], `\"`) {
-				if end := strings.Index(s[i+2:], `\"`); end >= 0 {
-					i += 2 + end
+			if outer.quote && strings.HasPrefix(s[i:], `\"`) && unclosed < maxUnclosed {
+				if end := escapedQuoteEnd(s, i); end > 0 {
+					i = end
+					break
 				}
+				unclosed++
 			}
 			i++
 		case '(', '[', '{':
@@ -52,7 +54,7 @@ func argumentEnd(s string, at, start int, pretty, exact, prose bool) int {
 				return trimEnd(s, start, i)
 			}
 		case ' ':
-			if !exact && startsField(s[i+1:]) || strings.HasPrefix(s[i:], " Backtrace:") || strings.HasPrefix(s[i:], " Caused by") {
+			if !exact && !outer.quote && startsField(s[i+1:]) || strings.HasPrefix(s[i:], " Backtrace:") || strings.HasPrefix(s[i:], " Caused by") {
 				return trimEnd(s, start, i)
 			}
 		case ',':
@@ -69,8 +71,8 @@ func argumentEnd(s string, at, start int, pretty, exact, prose bool) int {
 	return trimEnd(s, start, min(i, len(s)))
 }
 
-// maxUnclosed is how many brackets without their closing one are put up with
-// in one value before all further ones are taken as text.
+// maxUnclosed is how many brackets and quotes without their closing one are put
+// up with in one value before all further ones are taken as text.
 const maxUnclosed = 16
 
 // trimEnd drops blanks at the end of s[start:end], but never all of it.
@@ -83,10 +85,10 @@ func trimEnd(s string, start, end int) int {
 }
 
 // startsCauses reports whether the lines from s, which starts with a newline,
-// list causes or frames.
+// list causes or frames, of Rust or of Java.
 func startsCauses(s string) bool {
 	s = strings.TrimLeft(s, "\n")
-	return strings.HasPrefix(s, "Caused by") || strings.HasPrefix(s, "Backtrace:") || strings.HasPrefix(s, "Stack backtrace:")
+	return strings.HasPrefix(s, "Caused by") || strings.HasPrefix(s, "\tat ") || strings.HasPrefix(s, "Backtrace:") || strings.HasPrefix(s, "Stack backtrace:")
 }
 
 // open is what stands open before the message.
@@ -151,7 +153,11 @@ func groupEnd(s string, i int, escaped, exact bool) int {
 				return i
 			}
 		case '\\':
-			i++
+			if !escaped || !strings.HasPrefix(s[i:], `\"`) {
+				i++
+			} else if i = escapedQuoteEnd(s, i); i < 0 {
+				return -1
+			}
 		case '"':
 			if escaped {
 				return -1
@@ -177,6 +183,26 @@ func quoteEnd(s string, i int) int {
 			i++
 		case '"':
 			return i
+		}
+	}
+	return -1
+}
+
+// escapedQuoteEnd is quoteEnd for a string inside of a quoted text, whose quotes
+// are escaped: s[i:] starts with `\"`. -1 if the text around ends first.
+func escapedQuoteEnd(s string, i int) int {
+	for i += 2; i+1 < len(s) && s[i] != '"'; i++ {
+		if s[i] != '\\' {
+			continue
+		}
+		i++
+		switch s[i] {
+		case '"':
+			return i
+		case '\\': // the string's own escape: of a quote if that is escaped too
+			if strings.HasPrefix(s[i+1:], `\`) {
+				i += 2
+			}
 		}
 	}
 	return -1

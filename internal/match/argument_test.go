@@ -29,6 +29,8 @@ func TestArguments(t *testing.T) {
 		ids   = "epoch set again for job {} {} {}"    // the last is one value
 		two   = "mismatch of bitmaps {:?}, expect {}" // text between
 		text  = "failed to fetch snapshot: {}"        // free text
+		dot   = "directory is in use: {:?}."          // text behind the last
+		kinds = "cannot notify the node {:?} {:?}: {}"
 	)
 	for _, c := range []struct {
 		name, template, record string
@@ -54,6 +56,9 @@ func TestArguments(t *testing.T) {
 		{"wrapper's quote", value, logHead + `status self: "Unexpected backfill state: Backfilling" x=1`, []string{"Backfilling"}},
 		{"wrapper's quote, escaped value", value, logHead + `self: "Unexpected backfill state: SourceCachingUp(\"72\")", metadata: {}`, []string{`SourceCachingUp(\"72\")`}},
 		{"wrapper's quote, escaped newline behind", value, logHead + `error="Unexpected backfill state: Backfilling\n\tat x" class=1`, []string{"Backfilling"}},
+		{"wrapper's quote, brackets in an escaped string", value, logHead + `self: "Unexpected backfill state: A { b: \"[x\", c: \"}: \\\"y\\\"\" }", metadata: {}`, []string{`A { b: \"[x\", c: \"}: \\\"y\\\"\" }`}},
+		{"wrapper's quote, field inside", text, logHead + `x error="java.io.IOException: failed to fetch snapshot: gone timeout=30 s\n\tat x" class="y"`, []string{"gone timeout=30 s"}},
+		{"wrapper's quote, string not closed", value, logHead + `self: "Unexpected backfill state: A(\"b", metadata: {}`, []string{`A(\"b`}},
 		{"closed before", value, logHead + "failed (job 1) Unexpected backfill state: a) b", []string{"a) b"}},
 
 		{"backtrace on the line", value, logHead + "Unexpected backfill state: Backfilling Backtrace: 0: x", []string{"Backfilling"}},
@@ -66,6 +71,11 @@ func TestArguments(t *testing.T) {
 		{"semicolon behind one value", ids, logHead + "epoch set again for job 1 2 3; retry later", []string{"1", "2", "3"}},
 		{"colon inside a value", ids, logHead + "epoch set again for job 1 2 a:b:c", []string{"1", "2", "a:b:c"}},
 
+		{"dot inside of a value", dot, logHead + "x error=directory is in use: s3://b/v2.1/x. elapsed=1ms", []string{"s3://b/v2.1/x"}},
+		{"dot inside of a Debug value", dot, logHead + `x error=directory is in use: [A(1. ), "b. c"].`, []string{`[A(1. ), "b. c"]`}},
+		{"dot, quoted text", dot, logHead + `self: "directory is in use: {\"a.b\": \"[. \"}.", metadata: {}`, []string{`{\"a.b\": \"[. \"}`}},
+		{"struct before a blank", kinds, logHead + "cannot notify the node Worker { id: 1 } Key { host: \"h: x\" }: gone", []string{"Worker { id: 1 }", `Key { host: "h: x" }`, "gone"}},
+
 		{"two values", two, logHead + "x error=mismatch of bitmaps 1110, expect 1100 actor_id=17", []string{"1110", "1100"}},
 		{"the text between stands in the value too", two, logHead + "mismatch of bitmaps A { b: \"c, expect d\" }, expect e", []string{`A { b: "c, expect d" }`, "e"}},
 		{"value with newline before text", two, logHead + "mismatch of bitmaps A {\n    b: 1,\n}, expect 2", []string{"A {\n    b: 1,\n}", "2"}},
@@ -77,6 +87,7 @@ func TestArguments(t *testing.T) {
 		{"JSON field", value, `{"fields":{"error":"Unexpected backfill state: SourceCachingUp(\"72\") x=1"},"level":"ERROR"}`, []string{`SourceCachingUp("72") x=1`}},
 		{"JSON field, second line", value, `{"fields":{"error":"Unexpected backfill state: Backfilling"},"level":"ERROR"}`, []string{"Backfilling"}},
 		{"JSON field, causes", text, `{"fields":{"error":"failed to fetch snapshot: gone\n\nCaused by:\n  x"},"level":"ERROR"}`, []string{"gone"}},
+		{"JSON field, Java stack", text, `{"fields":{"error":"failed to fetch snapshot: gone\n\nor moved\n\tat a.B.c(B.java:1)\n\tat a.B.d(B.java:2)"},"level":"ERROR"}`, []string{"gone\n\nor moved"}},
 		{"JSON field, multi-line Debug", value, `{"fields":{"error":"Unexpected backfill state: A {\n    b: 1,\n}"},"level":"ERROR"}`, []string{"A {\n    b: 1,\n}"}},
 
 		{"panic", value, "thread 'x' (1) panicked at src/x.rs:1:2:\nUnexpected backfill state: Backfilling\nnote: run with", []string{"Backfilling"}},
@@ -93,8 +104,9 @@ func TestArguments(t *testing.T) {
 			if d := cmp.Diff(c.want, res.Args); d != "" {
 				t.Errorf("%q: %s", c.record, d)
 			}
-			if last := res.Args[len(res.Args)-1]; !strings.HasSuffix(res.Text, last) {
-				t.Errorf("the message %q does not end in the last argument %q", res.Text, last)
+			_, after, _ := strings.Cut(c.template[strings.LastIndex(c.template, "{"):], "}")
+			if end := res.Args[len(res.Args)-1] + after; !strings.HasSuffix(res.Text, end) {
+				t.Errorf("the message %q does not end in %q", res.Text, end)
 			}
 		})
 	}
@@ -129,6 +141,7 @@ func TestHostileText(t *testing.T) {
 		"leading values":                "a=b is not in the snapshot ",
 		"open brackets":                 "Unexpected backfill state: ((((((((",
 		"open quotes":                   `Unexpected backfill state: "a `,
+		"escaped quotes":                `self: "Unexpected backfill state: A(\"` + strings.Repeat(`\\\"`, 1000),
 		"backslashes":                   `Unexpected backfill state: \\"`,
 		"short values":                  "snapshot epochs 1 ",
 		"first text of it, never whole": "snapshot epochs",

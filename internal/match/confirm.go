@@ -84,8 +84,8 @@ func (p *pattern) confirm(rec *logline.Record, seg *logline.Segment, at int) (fo
 		}
 		f := found{p: p, start: from + caps[0], end: from + caps[1]}
 		groups := caps[2:]
-		if better := p.balanced(window); better != nil {
-			groups = better
+		if better, end := p.balanced(window); better != nil {
+			groups, f.end = better, from+end
 		}
 		p.arguments(&f, rec, seg, from, groups)
 		return f, true
@@ -200,39 +200,37 @@ func (p *pattern) arguments(f *found, rec *logline.Record, seg *logline.Segment,
 const maxTries = 64
 
 // balanced finds the literal texts of a simple wording in order so that each
-// argument between them has balanced brackets and quotes: a Debug value may
-// contain the very text that follows it. nil if the expression's own groups
-// are as good.
-func (p *pattern) balanced(window string) []int {
-	if len(p.pieces) < 3 || p.pieces[0] == "" || !strings.HasPrefix(window, p.pieces[0]) {
-		return nil
+// argument before one of them has balanced brackets and quotes: a Debug value
+// may contain the very text that follows it. nil if the expression's own groups
+// are as good. end is where the wording ends, but for a trailing argument.
+func (p *pattern) balanced(window string) (groups []int, end int) {
+	if len(p.pieces) < 2 || p.pieces[0] == "" || !strings.HasPrefix(window, p.pieces[0]) {
+		return nil, 0
 	}
 	pos := len(p.pieces[0])
-	var groups []int
-	for _, next := range p.pieces[1 : len(p.pieces)-1] {
-		end := balancedEnd(window, pos, next)
+	for i, next := range p.pieces[1:] {
+		last := i == len(p.pieces)-2
+		if next == "" && last {
+			if pos == len(window) {
+				return nil, 0
+			}
+			return append(groups, pos, pos+1), pos + 1
+		}
+		end := balancedEnd(window, pos, next, last)
 		if next == "" || end < 0 {
-			return nil
+			return nil, 0
 		}
 		groups = append(groups, pos, end)
 		pos = end + len(next)
 	}
-	last := p.pieces[len(p.pieces)-1]
-	end := pos + 1
-	if last != "" {
-		if end = balancedEnd(window, pos, last); end < 0 {
-			return nil
-		}
-	}
-	if end > len(window) {
-		return nil
-	}
-	return append(groups, pos, end)
+	return groups, pos
 }
 
 // balancedEnd returns where the text next first stands behind a balanced,
-// non-empty value that starts at pos; else where it first stands; else -1.
-func balancedEnd(s string, pos int, next string) int {
+// non-empty value that starts at pos; else where it first stands; else -1. A
+// blank before a brace is inside of a struct, and a dot before a letter or
+// digit is no end of a sentence.
+func balancedEnd(s string, pos int, next string, last bool) int {
 	first := -1
 	for at, tries := pos+1, 0; tries < maxTries && at <= len(s); tries++ {
 		i := strings.Index(s[at:], next)
@@ -243,12 +241,18 @@ func balancedEnd(s string, pos int, next string) int {
 		if first < 0 {
 			first = at
 		}
-		if isBalanced(s[pos:at]) {
+		inside := next == " " && strings.HasPrefix(s[at:], " {") || last && dotInWord(s, at+len(next))
+		if !inside && isBalanced(s[pos:at]) {
 			return at
 		}
 		at++
 	}
 	return first
+}
+
+// dotInWord reports whether s[:end] ends in a dot and a word goes on there.
+func dotInWord(s string, end int) bool {
+	return end < len(s) && s[end-1] == '.' && isWord(s[end])
 }
 
 func isBalanced(s string) bool {
@@ -260,13 +264,15 @@ func isBalanced(s string) bool {
 		case ')', ']', '}':
 			depth--
 		case '\\':
-			i++
-		case '"':
-			end := quoteEnd(s, i)
-			if end < 0 {
+			if !strings.HasPrefix(s[i:], `\"`) {
+				i++
+			} else if i = escapedQuoteEnd(s, i); i < 0 {
 				return false
 			}
-			i = end
+		case '"':
+			if i = quoteEnd(s, i); i < 0 {
+				return false
+			}
 		}
 	}
 	return depth == 0
