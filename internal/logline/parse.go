@@ -2,6 +2,7 @@ package logline
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -64,7 +65,7 @@ func (r *Record) parseText(s string) bool {
 		return r.parseNoLevel(rest)
 	}
 	rest = strings.TrimLeft(rest[len(r.Level):], " ")
-	r.Pretty = indented == 2 && strings.Contains(rest, "\n    at ")
+	r.Pretty = indented == 2 && (prettyLocation(rest) >= 0 || fieldStart(firstLine(rest)) < 0)
 	rest = r.cutThread(rest)
 	r.body(rest)
 	return true
@@ -300,6 +301,8 @@ func (r *Record) cutSQL(s string) string {
 // sqlFields are the fields that hold a user's statement.
 var sqlFields = [...]string{"sql", "definition", "stmt"}
 
+func holdsSQL(field string) bool { return slices.Contains(sqlFields[:], field) }
+
 // sqlField returns where a field with a statement and its value start, or -1.
 func sqlField(s string) (start, value int) {
 	for _, name := range sqlFields {
@@ -348,12 +351,12 @@ func sqlEnd(s string, i int) int {
 // fields of the spans come behind the event's own; of these the statement and
 // the error of a recovery are no part of the event.
 func (r *Record) event(s, spans string) {
-	s, _ = cutBacktrace(s)
-	r.Event = eventMessage(s, r.Pretty)
-	s = r.cutSQL(s)
 	if r.Pretty {
 		s = r.cutPrettySpans(s)
 	}
+	s, _ = cutBacktrace(s)
+	r.Event = eventMessage(s, r.Pretty)
+	s = r.cutSQL(s)
 	if strings.Contains(spans, "recovery") && LevelRank(r.Level) < LevelRank("WARN") {
 		if i := strings.Index(s, " error="); i >= 0 {
 			r.Segments = append(r.Segments, Segment{Kind: Span, Text: s[i+1:]})
@@ -363,20 +366,36 @@ func (r *Record) event(s, spans string) {
 	r.Segments = append(r.Segments, Segment{Kind: Message, Text: s})
 }
 
-// cutPrettySpans moves the lines "    in span with field: value" of the pretty
-// form into span segments and drops "    at file:line".
+// cutPrettySpans moves what the pretty form prints behind an event, the line
+// "    at file:line" and for each span "    in span with field: value", into
+// segments. Values may go on over lines.
 func (r *Record) cutPrettySpans(s string) string {
-	kept := ""
-	for line := range strings.Lines(s) {
-		switch {
-		case strings.HasPrefix(line, "    at "):
-		case strings.HasPrefix(line, "    in "):
-			r.spanFields(strings.TrimRight(line, "\n"))
-		default:
-			kept += line
+	end := prettyLocation(s)
+	if end < 0 {
+		return s
+	}
+	for _, span := range strings.Split(s[end:], "\n    in ")[1:] {
+		r.spanFields(strings.TrimRight(span, "\n"))
+	}
+	return strings.TrimRight(s[:end], "\n")
+}
+
+// prettyLocation returns where the line starts that names the source file of
+// an event in the pretty form, at the newline before it; -1 if there is none.
+func prettyLocation(s string) int {
+	const at = "\n    at "
+	for from := 0; ; {
+		i := strings.Index(s[from:], at)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		from = i + len(at)
+		file, _, _ := strings.Cut(firstLine(s[from:]), " ")
+		if strings.Contains(file, ".rs:") {
+			return i
 		}
 	}
-	return strings.TrimRight(kept, "\n")
 }
 
 // eventMessage is the statement's own text: up to the first field.
@@ -536,15 +555,15 @@ func (r *Record) jsonMember(key, value []byte, depth int) {
 	}
 	txt, _ := cutBacktrace(readable(s))
 	seg := Segment{Kind: Field, Name: readable(key), Text: txt, Exact: true}
-	switch seg.Name {
-	case "message", "msg":
+	switch {
+	case seg.Name == "message", seg.Name == "msg":
 		seg.Kind, seg.Name = Message, ""
 		if r.Event == "" {
 			r.Event = firstLine(txt)
 		}
-	case "sql":
+	case holdsSQL(seg.Name):
 		seg.Kind = SQL
-	case "actor_id":
+	case seg.Name == "actor_id":
 		r.ActorID = txt
 	}
 	r.Segments = append(r.Segments, seg)
@@ -579,7 +598,7 @@ func (r *Record) jsonSpan(key, value []byte) {
 	}
 	txt, _ := cutBacktrace(strings.TrimSpace(readable(s)))
 	kind := Span
-	if name == "sql" {
+	if holdsSQL(name) {
 		kind = SQL
 	}
 	r.Segments = append(r.Segments, Segment{Kind: kind, Name: name, Text: txt, Exact: true})
