@@ -75,6 +75,7 @@ func TestArguments(t *testing.T) {
 		{"dot inside of a Debug value", dot, logHead + `x error=directory is in use: [A(1. ), "b. c"].`, []string{`[A(1. ), "b. c"]`}},
 		{"dot, quoted text", dot, logHead + `self: "directory is in use: {\"a.b\": \"[. \"}.", metadata: {}`, []string{`{\"a.b\": \"[. \"}`}},
 		{"struct before a blank", kinds, logHead + "cannot notify the node Worker { id: 1 } Key { host: \"h: x\" }: gone", []string{"Worker { id: 1 }", `Key { host: "h: x" }`, "gone"}},
+		{"map behind a blank", kinds, logHead + `cannot notify the node "a" {"b": 1}: gone`, []string{`"a"`, `{"b": 1}`, "gone"}},
 
 		{"two values", two, logHead + "x error=mismatch of bitmaps 1110, expect 1100 actor_id=17", []string{"1110", "1100"}},
 		{"the text between stands in the value too", two, logHead + "mismatch of bitmaps A { b: \"c, expect d\" }, expect e", []string{`A { b: "c, expect d" }`, "e"}},

@@ -241,7 +241,7 @@ func balancedEnd(s string, pos int, next string, last bool) int {
 		if first < 0 {
 			first = at
 		}
-		inside := next == " " && strings.HasPrefix(s[at:], " {") || last && dotInWord(s, at+len(next))
+		inside := next == " " && strings.HasPrefix(s[at:], " { ") || last && dotInWord(s, at+len(next))
 		if !inside && isBalanced(s[pos:at]) {
 			return at
 		}
