@@ -513,9 +513,9 @@ func (u *Unwrapper) peelPrefix(l *Line) bool {
 }
 
 // startsRecord reports whether b is a record header, perhaps in an envelope of
-// its own.
+// its own. A JSON value behind two words is none: a record names its level.
 func (u *Unwrapper) startsRecord(b []byte) bool {
-	return IsHeader(b) && (isStamp(bytes.TrimLeft(skipSGR(b), " ")) || b[0] == '{' || b[0] == 't')
+	return IsHeader(b) && (isStamp(bytes.TrimLeft(skipSGR(b), " ")) || b[0] == '{' && jsonLevel(b) != "" || b[0] == 't')
 }
 
 // wordEnd returns the end of the container or pod name at b[i:].

@@ -97,6 +97,8 @@ func TestUnwrap(t *testing.T) {
 		{"a table is no compose prefix", []string{"id  | name"}, seen{Payload: "id  | name"}},
 		{"stern", []string{"rw-compute-0 compute " + header}, seen{Payload: header, Source: Source{Pod: "rw-compute-0", Container: "compute"}}},
 		{"stern, continuation", []string{"rw-compute-0 compute " + header, "rw-compute-0 compute Caused by:"}, seen{Payload: "Caused by:", Source: Source{Pod: "rw-compute-0", Container: "compute"}}},
+		{"two words and a value are no stern prefix", []string{`connection refused {"code": 503},None`}, seen{Payload: `connection refused {"code": 503},None`}},
+		{"stern, JSON", []string{`rw-compute-0 compute {"timestamp":"x","level":"INFO","fields":{"message":"y"}}`}, seen{Payload: `{"timestamp":"x","level":"INFO","fields":{"message":"y"}}`, Source: Source{Pod: "rw-compute-0", Container: "compute"}}},
 		{"three words are no stern prefix", []string{"failed to start"}, seen{Payload: "failed to start"}},
 		{"logcli", []string{stamp + ` {namespace="rw", pod="rw-meta-0"} ` + header}, seen{Payload: header, Time: stamp, Source: Source{Namespace: "rw", Pod: "rw-meta-0"}}},
 
