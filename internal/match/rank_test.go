@@ -72,6 +72,7 @@ func TestRanking(t *testing.T) {
 		{"event before span", "2026-11-30T09:14:07Z ERROR a{error=sink buffer is full of rows: 3}: risingwave_meta::x: y error=the disk of the node is gone", ranked{"other", "field", nil, nil}},
 		{"span only", "2026-11-30T09:14:07Z ERROR a{error=sink buffer is full of rows: 3}: risingwave_meta::x: y", ranked{"root", "span", nil, nil}},
 		{"SQL only", `2026-11-30T09:14:07Z ERROR a{sql=SELECT 'the disk of the node is gone'}: pgwire::x: y`, ranked{}},
+		{"JSON, statements only", `{"level":"ERROR","fields":{"message":"x","definition":"SELECT 'the disk of the node is gone'","stmt":"the disk of the node is gone"},"spans":[{"sql":"the disk of the node is gone","name":"q"}]}`, ranked{}},
 		{"continuation", logHead + "failed\n\nCaused by:\n  the disk of the node is gone", ranked{"other", "continuation", nil, nil}},
 		{"panic", "thread 'x' (1) panicked at src/x.rs:1:2:\nthe disk of the node is gone\nnote: x", ranked{"other", "panic", nil, nil}},
 		{"JSON message", `{"fields":{"message":"the disk of the node is gone"}}`, ranked{"other", "message", nil, nil}},
