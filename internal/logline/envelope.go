@@ -121,6 +121,8 @@ type Unwrapper struct {
 	lastShort *Source // writer of the last short line
 	verbose   bool    // journalctl -o verbose
 	inMessage bool    // verbose: the last field was MESSAGE
+	entry     Stamp   // verbose: time of the entry
+	entryBuf  []byte
 	export    exportState
 }
 
@@ -159,8 +161,10 @@ func trimCR(b []byte) []byte {
 	return b
 }
 
+// clean removes control characters from a payload. What arrives in pieces is
+// left as it is: an escape sequence may go on in the next one.
 func (u *Unwrapper) clean(l *Line) {
-	if !Dirty(l.Payload) {
+	if l.Partial || !Dirty(l.Payload) {
 		return
 	}
 	l.Payload = Clean(u.buffer(len(l.Payload)), l.Payload)
@@ -221,7 +225,7 @@ func (u *Unwrapper) peel(l *Line) bool {
 	case c == 0x1b, c == 0:
 		// A coloured prefix, or the hole that a truncated file begins with.
 		u.clean(l)
-		return len(l.Payload) > 0 && u.peel(l)
+		return !l.Partial && len(l.Payload) > 0 && u.peel(l)
 	case isWordByte(c):
 		return u.peelWord(l)
 	}
@@ -364,7 +368,7 @@ const ownName = "rwannotate"
 func (u *Unwrapper) peelIndent(l *Line) bool {
 	b := l.Payload
 	if u.verbose {
-		return u.peelVerbose(l)
+		return !l.Enveloped && u.peelVerbose(l)
 	}
 	if u.shortLen == 0 || len(b) < u.shortLen || len(bytes.TrimLeft(b[:u.shortLen], " ")) > 0 {
 		return false
@@ -385,7 +389,7 @@ func (u *Unwrapper) peelVerbose(l *Line) bool {
 		name, value, ok := bytes.Cut(b[field:], []byte("="))
 		u.inMessage = ok && string(name) == "MESSAGE"
 		if u.inMessage {
-			l.Payload = value
+			l.Payload, l.Stamp = value, u.entry
 			return true
 		}
 	} else if u.inMessage && len(b) >= cont {
@@ -423,9 +427,6 @@ func (u *Unwrapper) peelBracket(l *Line) bool {
 // line of the export form (which Unwrapper.Export takes over).
 func (u *Unwrapper) peelWord(l *Line) bool {
 	b := l.Payload
-	if u.verbose && u.inMessage {
-		u.inMessage = false
-	}
 	if len(b) > 16 && b[3] == ' ' {
 		if isMonth(b) && b[9] == ':' && b[12] == ':' {
 			if i := bytes.IndexByte(b[7:], ' '); i > 0 {
@@ -460,6 +461,7 @@ func (u *Unwrapper) peelFull(l *Line) bool {
 	at := i + 1 + zone + 1
 	if at < len(b) && b[at] == '[' {
 		u.verbose, u.inMessage = true, false
+		u.entry = Stamp{b[4 : at-1], stampFull}.AppendTo(&u.entryBuf)
 		l.Skip = true
 		return true
 	}

@@ -37,6 +37,8 @@ const (
 	header = stamp + " ERROR risingwave_stream::task::actor_manager: actor exit with error actor_id=17 error=boom"
 )
 
+const verboseEntry = "Mon 2026-11-30 09:14:07.482913 UTC [s=0adc;i=1]"
+
 // TestUnwrap gives each envelope's lines to a stream of their own and looks at
 // the last.
 func TestUnwrap(t *testing.T) {
@@ -114,6 +116,9 @@ func TestUnwrap(t *testing.T) {
 		{"short-unix", []string{"1796030047.482913 node-1 risingwave[42]: x"}, seen{Payload: "x", Time: "2026-11-30T09:14:07.482913Z", Source: Source{Host: "node-1", Unit: "risingwave"}}},
 		{"short-monotonic", []string{"[   12.482913] node-1 risingwave[42]: x"}, seen{Payload: "x", Source: Source{Host: "node-1", Unit: "risingwave"}}},
 		{"short-full", []string{"Mon 2026-11-30 09:14:07 UTC node-1 risingwave[42]: x"}, seen{Payload: "x", Time: "2026-11-30T09:14:07Z", Source: Source{Host: "node-1", Unit: "risingwave"}}},
+		{"verbose", []string{verboseEntry, "    _PID=42", "    MESSAGE=    0: x=y"}, seen{Payload: "    0: x=y", Time: "2026-11-30T09:14:07.482913Z"}},
+		{"verbose, continuation", []string{verboseEntry, "    MESSAGE=thread 'x' panicked at y", "            z"}, seen{Payload: "z"}},
+		{"verbose, other fields", []string{verboseEntry, "    MESSAGE=x", "    _PID=42"}, seen{Skip: true}},
 		{"our own output in the journal", []string{"Nov 30 09:14:07 node-1 rwannotate[7]: x"}, seen{Skip: true, Time: "2026-11-30T09:14:07Z", Source: Source{Host: "node-1", Unit: "rwannotate"}}},
 		{"reboot", []string{"-- Boot ffffffffffffffffffffffffffffffff --"}, seen{Skip: true}},
 		{"no entries", []string{"-- No entries --"}, seen{Skip: true}},

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -43,6 +44,17 @@ type record struct {
 
 	blank             bool // its last line is empty
 	blankAt, blankNum int64
+
+	lineAt int     // where its last line starts in text
+	pieces *pieces // that line, if it came in pieces and starts as no header does
+}
+
+// pieces is a line of which more is to come: only then can be said whether it
+// continues its record or starts one of its own.
+type pieces struct {
+	offset, line int64
+	stamp        logline.Stamp
+	before       []byte // journal cursor of the entry before
 }
 
 // take adds one line without its envelope to the record it belongs to.
@@ -66,6 +78,10 @@ func (s *Stream) take(l *logline.Line, offset, line int64, hit bool) {
 		r = s.begin(r, l, at, num)
 	default:
 		r.text = append(r.text, '\n')
+		r.lineAt = len(r.text)
+		if l.Partial {
+			r.pieces = &pieces{offset, line, l.Stamp.AppendTo(new([]byte)), slices.Clone(s.cursor)}
+		}
 	}
 	if r.blank = len(l.Payload) == 0; r.blank {
 		r.blankAt, r.blankNum = offset, line
@@ -75,7 +91,40 @@ func (s *Stream) take(l *logline.Line, offset, line int64, hit bool) {
 	r.touched = s.now
 	s.last = r
 	s.add(r, l.Payload)
+	s.joined(r)
 	s.keepCursor(l)
+}
+
+// maxHeader is how much of a line is waited for to say whether it is a header.
+const maxHeader = 1 << 10
+
+// joined looks at a line in pieces each time that one was added.
+func (s *Stream) joined(r *record) {
+	if !r.partial && r.check && logline.Dirty(r.text[r.lineAt:]) {
+		r.text = logline.Clean(r.text[:r.lineAt], r.text[r.lineAt:])
+	}
+	line := r.text[r.lineAt:]
+	switch {
+	case r.pieces != nil && logline.IsHeader(line):
+		s.detach(r)
+	case r.lineAt == 0 && r.headless && r.check:
+		r.headless = !logline.IsHeader(line)
+	}
+	if !r.partial || len(line) > maxHeader {
+		r.pieces = nil
+	}
+}
+
+// detach ends a record before its last line, which starts the next.
+func (s *Stream) detach(r *record) {
+	p, partial := r.pieces, r.partial
+	l := logline.Line{Payload: bytes.Clone(r.text[r.lineAt:]), Stamp: p.stamp}
+	r.text = r.text[:r.lineAt-1]
+	s.report(r)
+	s.begin(r, &l, p.offset, p.line)
+	r.text = append(r.text, l.Payload...)
+	r.before = append(r.before[:0], p.before...)
+	r.partial, r.check, r.touched = partial, true, s.now
 }
 
 func (s *Stream) keepCursor(l *logline.Line) {
@@ -169,6 +218,7 @@ func (s *Stream) limit(r *record, midLine bool) {
 	r.text = append(r.text[:head], tail...)
 	r.from = keep
 	r.hit, r.check = false, midLine
+	r.lineAt, r.pieces = head, nil
 }
 
 // close reports a record and takes it out of the open ones.

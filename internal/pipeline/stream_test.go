@@ -227,6 +227,8 @@ func TestInterleaved(t *testing.T) {
 	for name, in := range map[string]string{
 		"CRI": cri("stdout", "P", header+"Unexpected back") + cri("stderr", "P", "thread 'x' (1) panicked at src/x.rs:1:2:") + cri("stdout", "P", "fill sta") +
 			cri("stderr", "F", "") + cri("stdout", "F", "te: a") + cri("stderr", "P", "Unexpected ") + cri("stdout", "F", "  more") + cri("stderr", "F", "backfill state: b"),
+		"CRI, headers in pieces": cri("stdout", "F", header+"x") + cri("stdout", "P", stamp[:9]) + cri("stderr", "P", "thread 'x' ") + cri("stdout", "F", header[9:]+known+"a") +
+			cri("stderr", "P", "panicked") + cri("stderr", "F", " at src/x.rs:1:2:") + cri("stderr", "P", "Unexpected ") + cri("stdout", "F", "  more") + cri("stderr", "F", "backfill state: b") + cri("stderr", "F", "note: x"),
 		"docker":  docker("stdout", header+"Unexpected back") + docker("stderr", header+"Unexpected ba") + docker("stdout", `fill state: a\n`) + docker("stderr", `ckfill state: b\n`),
 		"journal": journal("s1", header+"Unexpected back", true) + journal("s2", header+"Unexpected ba", true) + journal("s1", "fill state: a", false) + journal("s2", "ckfill state: b", false),
 		"compose": "a-0  | " + header + "x\n" + "b-0  | " + header + "x\n" + "a-0  |   " + known + "a\n" + "b-0  |   " + known + "b\n",
@@ -237,6 +239,55 @@ func TestInterleaved(t *testing.T) {
 			r.End(true)
 			r.want("a", "b")
 		})
+	}
+}
+
+// TestPieces: wherever a line is cut, inside of its stamp, a colour code or a
+// letter too, its record is the one of the whole line.
+func TestPieces(t *testing.T) {
+	lines := []string{
+		header + "first",
+		"\x1b[2m" + stamp + "\x1b[0m \x1b[31mERROR\x1b[0m \x1b[2mx::y\x1b[0m\x1b[2m:\x1b[0m failed \x1b[3merror\x1b[0m\x1b[2m=\x1b[0m" + known + "é",
+		"",
+		"thread 'rw-main' (1) panicked at src/x.rs:1:2:",
+		known + "b",
+		"note: run",
+	}
+	read := func(cutLine, at int) (events []annotate.Event, offsets []int64) {
+		r := newRig(t, Info{}, Options{})
+		offset := int64(0)
+		for i, line := range lines {
+			offsets = append(offsets, offset)
+			text := cri("stdout", "F", line)
+			if i == cutLine {
+				text = cri("stdout", "P", line[:at]) + cri("stdout", "F", line[at:])
+			}
+			r.feed(text)
+			offset += int64(len(text))
+		}
+		r.End(true)
+		return r.events, offsets
+	}
+	want, _ := read(-1, 0)
+	if len(want) != 2 || want[0].RW.Target != "x::y" {
+		t.Fatalf("%+v", want)
+	}
+	for i, line := range lines {
+		for at := 1; at < len(line); at++ {
+			got, offsets := read(i, at)
+			if len(got) != len(want) {
+				t.Fatalf("line %d cut at %d: %d events", i, at, len(got))
+			}
+			for k := range got {
+				if from := got[k].Origin.Offset; from != offsets[1+k] && (k == 0 || from != offsets[3]) { // a panic's empty line is its own or not
+					t.Errorf("line %d cut at %d: event %d is at %d", i, at, k, from)
+				}
+				got[k].Origin.Offset, got[k].Origin.LineNumber = want[k].Origin.Offset, want[k].Origin.LineNumber
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("line %d cut at %d: %s", i, at, d)
+			}
+		}
 	}
 }
 
