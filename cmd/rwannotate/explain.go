@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -83,6 +84,9 @@ func (x *explainer) run(what, output string) error {
 		}
 		what = string(text)
 	}
+	if what = pasted(what); what == "" {
+		return exitf(exitRuntime, "nothing to explain: the text is empty")
+	}
 	record, ev := x.find(what)
 	if record == nil {
 		return x.closest(what)
@@ -98,6 +102,22 @@ func (x *explainer) run(what, output string) error {
 		return exitf(exitUsage, "-o %s: want text, json or markdown", output)
 	}
 	return nil
+}
+
+// pasted takes off what copying adds to a log line: colour codes, whose escape
+// character is shown in some way or lost, and the quotes of the text it was in.
+func pasted(s string) string {
+	code := regexp.MustCompile(`(?:\x1b|\^\[|\\u001b|\\x1b|\\033|\\e)?\[[0-9]+(?:;[0-9]+)*m`)
+	s = code.ReplaceAllString(s, "")
+	trimmed := strings.TrimSpace(s)
+	n := len(trimmed)
+	switch {
+	case n == 0:
+		return ""
+	case n > 1 && trimmed[0] == trimmed[n-1] && strings.IndexByte("`\"'", trimmed[0]) >= 0:
+		return trimmed[1 : n-1]
+	}
+	return s
 }
 
 // find looks for a record by name, else recognises it in a log text. ev is nil
