@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -46,7 +48,8 @@ standard error. Inputs are files, directories, globs, or "-" for standard
 input; without any, what is piped in. With --state, positions survive restarts.
 
 SIGTERM ends it within 800 ms, everything read and saved; SIGHUP reloads the
-catalogue.`,
+catalogue and what the configuration says of it (catalog.*). Other keys take
+effect at the next start.`,
 		Example: `  rwannotate run --input '/var/log/pods/risingwave_*/*/*.log' --state /var/lib/rwannotate
   journalctl -f -o export -u risingwave | rwannotate run`,
 		Args: usageArgs(cobra.NoArgs),
@@ -55,7 +58,7 @@ catalogue.`,
 			if err != nil {
 				return err
 			}
-			return runDaemon(cmd.Context(), std, &flags, cfg, origins, dryRun)
+			return runDaemon(cmd.Context(), std, &flags, configured{cfg, origins}, dryRun)
 		},
 	}
 	flags.register(cmd.Flags())
@@ -65,11 +68,11 @@ catalogue.`,
 
 // An app is the daemon's parts, wired together.
 type app struct {
-	std     streams
-	flags   *configFlags
-	cfg     config.Config
-	origins config.Origins
-	log     zerolog.Logger
+	std   streams
+	flags *configFlags
+	given configured    // at the start
+	cfg   config.Config // what came of it
+	log   zerolog.Logger
 
 	current  atomic.Pointer[knowledge]
 	state    *spool.Spool // nil: none
@@ -83,8 +86,15 @@ type app struct {
 	reloading sync.Mutex
 }
 
+// configured is a configuration, and where each value was given.
+type configured struct {
+	cfg     config.Config
+	origins config.Origins
+}
+
 // runDaemon wires the parts together and runs them.
-func runDaemon(ctx context.Context, std streams, flags *configFlags, cfg config.Config, origins config.Origins, dryRun bool) error {
+func runDaemon(ctx context.Context, std streams, flags *configFlags, given configured, dryRun bool) error {
+	cfg := given.cfg
 	if len(cfg.Inputs) == 0 {
 		if !piped(std.in) {
 			return exitf(exitUsage, "nothing to read: name inputs with --input or in the configuration, or pipe a log in")
@@ -94,8 +104,8 @@ func runDaemon(ctx context.Context, std streams, flags *configFlags, cfg config.
 	if dryRun {
 		cfg.State.Dir, cfg.Loki.Endpoints, cfg.Output.Stdout = "", nil, true
 	}
-	a := &app{std: std, flags: flags, cfg: cfg, origins: origins, log: newLogger(std.err, cfg.Log), signals: make(chan os.Signal, 8)}
-	k, err := loadKnowledge(std.err, cfg.Catalog)
+	a := &app{std: std, flags: flags, given: given, cfg: cfg, log: newLogger(std.err, cfg.Log), signals: make(chan os.Signal, 8)}
+	k, err := loadKnowledge(std.err, given, cfg.Catalog.Strict)
 	if err != nil {
 		return err
 	}
@@ -117,7 +127,7 @@ func (a *app) run(ctx context.Context) error {
 		extras = append(extras, a.newServer())
 	}
 	if a.cfg.Reload.Interval > 0 {
-		extras = append(extras, &watcher{every: a.cfg.Reload.Interval, paths: a.watched(), changed: a.askReload})
+		extras = append(extras, &watcher{every: a.cfg.Reload.Interval, paths: a.watched, changed: a.askReload})
 	}
 	sinks, err := a.newSinks()
 	if err != nil {
@@ -161,6 +171,8 @@ func (a *app) newSinks() (sinks []rwdaemon.Runner, err error) {
 
 // knowledge is a catalogue, ready to use. It is replaced as a whole.
 type knowledge struct {
+	configured // that it was loaded with
+
 	records  []catalog.Record
 	version  string
 	digest   string
@@ -170,9 +182,9 @@ type knowledge struct {
 	encoder  *annotate.Encoder
 }
 
-func loadKnowledge(w io.Writer, c config.Catalog) (*knowledge, error) {
-	k := &knowledge{}
-	f := catalogFlags{dirs: c.Paths, noEmbedded: !c.Embedded, strict: c.Strict, adjust: func(records []catalog.Record) []catalog.Record {
+func loadKnowledge(w io.Writer, given configured, strict bool) (*knowledge, error) {
+	k, c := &knowledge{configured: given}, given.cfg.Catalog
+	f := catalogFlags{dirs: c.Paths, noEmbedded: !c.Embedded, strict: strict, adjust: func(records []catalog.Record) []catalog.Record {
 		records, k.disabled = adjust(records, c)
 		return records
 	}}
@@ -212,20 +224,62 @@ func (a *app) reload() error {
 	case err == nil:
 		a.current.Store(k)
 		a.showCatalog(k)
+		if keys := a.waiting(); len(keys) > 0 {
+			a.log.Warn().Strs("keys", keys).Msg("these settings have changed and take effect at the next start")
+		}
 	case a.server != nil:
 		a.server.ReloadFailed(err)
 	}
 	return err
 }
 
+// maxFaults bounds what is said of one failed reload, in bytes.
+const maxFaults = 8 << 10
+
+// reloaded is the catalogue as it is now. The error names every fault.
 func (a *app) reloaded() (*knowledge, error) {
-	cfg, _, err := a.flags.load(a.std.err)
-	if err != nil {
+	var faults bytes.Buffer
+	cfg, origins, err := a.flags.load(&faults)
+	if err == nil {
+		var k *knowledge // strict: what works now is not given up for a part of what should
+		if k, err = loadKnowledge(&faults, configured{cfg, origins}, true); err == nil {
+			return k, nil
+		}
+	}
+	if faults.Len() == 0 {
 		return nil, err
 	}
-	cfg.Catalog.Strict = true // what works now is not given up for a part of what should
-	return loadKnowledge(a.std.err, cfg.Catalog)
+	said := strings.TrimSpace(faults.String())
+	if len(said) > maxFaults {
+		said = strings.ToValidUTF8(said[:maxFaults], "") + " …"
+	}
+	return nil, fmt.Errorf("%w:\n%s", err, said)
 }
+
+// waiting are the keys outside the catalogue's that the configuration, as last
+// read, sets otherwise than at the start.
+func (a *app) waiting() []string {
+	values := map[string]string{}
+	for _, l := range config.Show(a.given.cfg, nil) {
+		values[l.Key] = l.Value
+	}
+	var keys []string
+	for _, l := range config.Show(a.current.Load().cfg, nil) {
+		if before, ok := values[l.Key]; (!ok || before != l.Value) && !ofCatalog(l.Key) {
+			keys = append(keys, l.Key)
+		}
+		delete(values, l.Key)
+	}
+	for key := range values {
+		if !ofCatalog(key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func ofCatalog(key string) bool { return strings.HasPrefix(key, "catalog") }
 
 // openState opens the state directory. Without one positions are kept in
 // memory, and a temporary directory holds what waits for Loki, if anything does.

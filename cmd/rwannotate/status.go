@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -77,7 +78,15 @@ func (a *app) newServer() rwdaemon.Runner {
 		Alive: a.alive, Totals: a.totals, Sources: a.sourceRows, Sinks: a.sinkRows, Config: a.configLines, Notices: a.notices, Log: a.log,
 	}
 	if w.EnableReload {
-		opt.Reload = a.reload
+		opt.Reload = func() error {
+			err := a.reload()
+			if err != nil {
+				a.log.Error().Err(err).Msg("reload failed; going on as before")
+			} else {
+				a.log.Info().Msg("reloaded")
+			}
+			return err
+		}
 	}
 	a.server = web.New(opt)
 	a.showCatalog(a.current.Load())
@@ -169,18 +178,31 @@ func (a *app) sinkRows() []web.Sink {
 }
 
 func (a *app) configLines() []web.ConfigLine {
+	cfg, origins := a.cfg, maps.Clone(a.given.origins)
+	k := a.current.Load()
+	cfg.Catalog = k.cfg.Catalog
+	maps.DeleteFunc(origins, func(key string, _ config.Origin) bool { return ofCatalog(key) })
+	for key, o := range k.origins {
+		if ofCatalog(key) {
+			origins[key] = o
+		}
+	}
 	var lines []web.ConfigLine
-	for _, l := range config.Show(a.cfg, a.origins) {
+	for _, l := range config.Show(cfg, origins) {
 		lines = append(lines, web.ConfigLine{Text: l.Text, Origin: l.Origin})
 	}
 	return lines
 }
 
 func (a *app) notices() []string {
+	var said []string
 	if a.cfg.State.Dir == "" {
-		return []string{"No state directory is configured (--state): after a restart the files are read from their beginning."}
+		said = append(said, "No state directory is configured (--state): after a restart the files are read from their beginning.")
 	}
-	return nil
+	if keys := a.waiting(); len(keys) > 0 {
+		said = append(said, "Changed in the configuration, and in effect only after a restart: "+strings.Join(keys, ", ")+".")
+	}
+	return said
 }
 
 // errReloadBusy says that a reload was asked for while signals are not heard.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -19,14 +20,11 @@ const hangup = syscall.SIGHUP
 // link, which no watch on the file sees.
 type watcher struct {
 	every   time.Duration
-	paths   []string // files and directories
+	paths   func() []string // files and directories
 	changed func() error
 }
 
 func (w *watcher) Run(ctx context.Context) error {
-	if len(w.paths) == 0 {
-		return nil
-	}
 	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	last := w.sum()
@@ -46,7 +44,10 @@ func (w *watcher) Run(ctx context.Context) error {
 // reload will say what is wrong.
 func (w *watcher) sum() []byte {
 	h := sha256.New()
-	for _, path := range w.paths {
+	for _, path := range w.paths() {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real // else a link to a directory is not walked
+		}
 		_ = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return nil
@@ -64,9 +65,9 @@ func (w *watcher) sum() []byte {
 	return h.Sum(nil)
 }
 
-// watched are the files that a reload reads.
+// watched are the files that a reload reads, as the configuration now says.
 func (a *app) watched() []string {
-	paths := append([]string(nil), a.cfg.Catalog.Paths...)
+	paths := slices.Clone(a.current.Load().cfg.Catalog.Paths)
 	if file := a.flags.path(); file != "" {
 		paths = append(paths, file)
 	}

@@ -156,7 +156,12 @@ func (s *stopping) wait(ctx context.Context) error {
 	}
 	ready, fatal, done := s.d.Ready, s.d.Ledger.Fatal(), ctx.Done()
 	reloaded := make(chan error, 1)
-	reloading := false
+	reloading, again := false, false
+	reload := func() {
+		reloading, again = true, false
+		s.d.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic()))
+		go func() { reloaded <- s.d.Reload() }()
+	}
 	for {
 		select {
 		case <-ready:
@@ -164,10 +169,10 @@ func (s *stopping) wait(ctx context.Context) error {
 			s.d.Notify("READY=1")
 		case sig := <-s.d.Signals:
 			switch {
-			case sig == syscall.SIGHUP && !reloading && !s.asked:
-				reloading = true
-				s.d.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic()))
-				go func() { reloaded <- s.d.Reload() }()
+			case sig == syscall.SIGHUP && reloading:
+				again = true // what has changed may have been read before
+			case sig == syscall.SIGHUP && !s.asked:
+				reload()
 			case sig != syscall.SIGTERM && sig != syscall.SIGINT:
 			case !s.signaled.IsZero():
 				if time.Since(s.signaled) > sameSignal {
@@ -186,6 +191,9 @@ func (s *stopping) wait(ctx context.Context) error {
 				s.d.Log.Info().Msg("reloaded")
 			}
 			s.d.Notify("READY=1")
+			if again && !s.asked {
+				reload()
+			}
 		case err := <-fatal:
 			fatal = nil
 			s.begin(err)

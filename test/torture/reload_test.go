@@ -36,6 +36,7 @@ func TestReload(t *testing.T) {
 	}
 	defer log.Close()
 	cmd := exec.Command(bin, "run", "--input", log.Name(), "--state", filepath.Join(dir, "state"), "--no-embedded", "--patterns", c.link, "--web-listen", "")
+	cmd.Env = append(os.Environ(), "RWANNOTATE_RELOAD_INTERVAL=0") // one reload for each signal
 	out, err := os.Create(filepath.Join(dir, "out.jsonl"))
 	if err != nil {
 		t.Fatal(err)
