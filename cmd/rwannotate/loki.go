@@ -175,7 +175,7 @@ func (d *delivery) rows(cfg config.Config) []web.Sink {
 			QueueEntries: int64(s.QueueEntries), QueueBytes: s.QueueBytes, QueueMaxBytes: int64(cfg.State.QueueMaxBytes),
 			Oldest: s.OldestTime, LastSuccess: s.LastSuccess}
 		if s.Failing {
-			row.FailingSince = s.FailingSince
+			row.FailingSince, row.LastError = s.FailingSince, s.LastError
 		}
 		for k, kind := range kinds {
 			row.Emitted[kind] = d.kinds[k].Load()

@@ -693,13 +693,16 @@ func TestStats(t *testing.T) {
 			}
 		}
 		oldest := entry("g1", ago(3*time.Minute))
-		w.fake.script = until(time.Minute, &reply{status: 503})
+		w.fake.script = until(time.Minute, &reply{status: 503, body: "ingester is not ready"})
 		w.add(oldest, entry("g2"))
 		w.start()
 		w.pass(30 * time.Second)
 		s := w.c.Stats()
 		if !s.Failing || s.FailingSince.IsZero() || s.Retries < 2 || s.QueueEntries != 2 || s.HeldBytes == 0 || !s.OldestTime.Equal(oldest.Time) || !s.LastSuccess.IsZero() {
 			t.Errorf("%+v", s)
+		}
+		if s.LastError != "status 503: ingester is not ready" {
+			t.Errorf("last error: %q", s.LastError)
 		}
 		if len(s.Dropped) != len(Reasons()) || len(s.Adjusted) != len(adjustments) {
 			t.Errorf("counters do not exist from the start: %v %v", s.Dropped, s.Adjusted)

@@ -27,6 +27,7 @@ func (c *Client) settle(r result) {
 		c.stored(s, now)
 		c.done(b.items)
 	case later:
+		c.stats.failed(r.answer)
 		c.retryLater(s, b, v, r, now)
 	case slower:
 		c.retrySlower(s, b, v, now)

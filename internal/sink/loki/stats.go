@@ -28,6 +28,7 @@ type Stats struct {
 	LastSuccess  time.Time // zero: none yet
 	Failing      bool      // the endpoint as a whole, since FailingSince
 	FailingSince time.Time
+	LastError    string // of the last request that failed, no secrets in it; ""
 }
 
 // adjustments have counters from the start.
@@ -54,6 +55,16 @@ func (m *meter) retry() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.s.Retries++
+}
+
+func (m *meter) failed(a answer) {
+	said := fmt.Sprintf("status %d: %s", a.status, shorten(a.body, 300))
+	if a.err != nil {
+		said = a.err.Error()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.s.LastError = said
 }
 
 func (m *meter) success(now time.Time) {
