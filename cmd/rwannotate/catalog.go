@@ -82,7 +82,7 @@ func (f *catalogFlags) loadAll(w io.Writer) ([]catalog.Record, *match.Matcher, [
 	for _, p := range problems {
 		if !p.Warning {
 			bad++
-			fmt.Fprintf(w, "rwannotate: catalogue: %v\n", p)
+			fmt.Fprintln(w, printable("rwannotate: catalogue: "+p.String()))
 		}
 	}
 	if bad > 0 && f.strict {

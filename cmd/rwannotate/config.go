@@ -108,7 +108,7 @@ func (f *configFlags) load(w io.Writer) (config.Config, config.Origins, error) {
 func tellProblems(w io.Writer, problems []config.Problem) error {
 	n := 0
 	for _, p := range problems {
-		fmt.Fprintln(w, p)
+		fmt.Fprintln(w, printable(p.String()))
 		if !p.Warning {
 			n++
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/rwannotate/rwannotate/internal/annotate"
 	"github.com/rwannotate/rwannotate/internal/logline"
@@ -41,8 +42,7 @@ func (p *inline) read(b []byte) {
 // piece prints the first n bytes of a line. Its explanations come later, under
 // the whole line, so that nothing has to be decided yet.
 func (p *inline) piece(n int) {
-	p.clean = logline.Clean(p.clean[:0], p.pending[:n])
-	p.w.Write(p.clean)
+	p.print(p.pending[:n])
 	p.offset += int64(n)
 	p.pending = append(p.pending[:0], p.pending[n:]...)
 }
@@ -68,11 +68,18 @@ func (p *inline) settled(offset int64) error {
 	return p.w.Flush()
 }
 
-// line prints one line and the explanations that belong under it. Control
-// characters in the log must not drive the terminal.
-func (p *inline) line(b []byte) {
-	p.clean = logline.Clean(p.clean[:0], bytes.TrimRight(b, "\r\n"))
+// print writes a part of the log. What is in it must not drive the terminal.
+func (p *inline) print(b []byte) {
+	p.clean = logline.Clean(p.clean[:0], b)
+	if bytes.ContainsFunc(p.clean, func(r rune) bool { return r > unicode.MaxASCII }) {
+		p.clean = bytes.Map(shown, p.clean)
+	}
 	p.w.Write(p.clean)
+}
+
+// line prints one line and the explanations that belong under it.
+func (p *inline) line(b []byte) {
+	p.print(bytes.TrimRight(b, "\r\n"))
 	p.w.WriteByte('\n')
 	kept := p.events[:0]
 	for i := range p.events {

@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, std streams) int {
 		exit = exitError{exitRuntime, err.Error()}
 	}
 	if exit.msg != "" {
-		fmt.Fprintln(std.err, "rwannotate: "+exit.msg)
+		fmt.Fprintln(std.err, "rwannotate: "+printable(exit.msg))
 	}
 	return exit.code
 }

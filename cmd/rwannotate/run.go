@@ -405,10 +405,23 @@ func newLogger(w io.Writer, c config.Log) zerolog.Logger {
 	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
 	if c.Format == "text" {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: time.RFC3339, TimeLocation: time.UTC}
+	} else {
+		w = visible{w}
 	}
 	level, err := zerolog.ParseLevel(c.Level)
 	if err != nil {
 		level = zerolog.InfoLevel
 	}
 	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
+}
+
+// visible writes our messages with nothing in them that a terminal obeys:
+// paths are in them.
+type visible struct{ w io.Writer }
+
+func (v visible) Write(p []byte) (int, error) {
+	if _, err := v.w.Write(annotate.AppendVisible(nil, p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

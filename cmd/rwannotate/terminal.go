@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -101,4 +102,15 @@ func cutWidth(s string, width int) string {
 		return s
 	}
 	return string([]rune(s)[:max(0, width-1)]) + "…"
+}
+
+// printable replaces what would drive a terminal, or change the direction of
+// writing in it.
+func printable(s string) string { return strings.Map(shown, s) }
+
+func shown(r rune) rune {
+	if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
+		return r
+	}
+	return unicode.ReplacementChar
 }

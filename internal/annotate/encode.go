@@ -210,10 +210,10 @@ func (o others) MarshalZerologArray(a *zerolog.Array) {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// sliceWriter collects what zerolog writes.
+// sliceWriter collects what zerolog writes, one event at a time.
 type sliceWriter struct{ b []byte }
 
 func (w *sliceWriter) Write(p []byte) (int, error) {
-	w.b = append(w.b, p...)
+	w.b = AppendVisible(w.b, p)
 	return len(p), nil
 }

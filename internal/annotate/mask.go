@@ -18,26 +18,32 @@ type Masker struct {
 
 // secretKey matches names whose value is a secret, however they are written:
 // password=x, "secret_key": "x", s3.access.key = 'x', password: Some("x").
-const secretKey = `(?i)(?:pass(?:word|wd|phrase)|pwd|secret(?:[._-]?(?:access[._-]?)?key)?|(?:access|private|api|account|encryption|license|signing)[._-]?key(?:[._-]?id)?|(?:auth|access|session|security|refresh|bearer|api|sas|id)[._-]?token|client[._-]?secret|credentials?|sasl\.password|x-amz-signature)`
+const secretKey = `(?i)(?:pass(?:word|wd|phrase)|pwd|secret(?:[._-]?(?:access[._-]?)?key)?|(?:access|private|api|account|encryption|license|signing)[._-]?key(?:[._-]?id)?|(?:auth|access|session|security|refresh|bearer|api|sas|id)[._-]?token|client[._-]?secret|credentials?|sasl\.password|x-amz-signature|jwt|nkey|ssl[._]key[._]pem)`
 
 // secretValue is what may follow such a name: a string whose quotes are escaped,
 // as inside of JSON, a quoted string, a SQL literal, a word. A string may be cut.
 const secretValue = `\\?["']?\s*(?:=>|[=:])\s*(?:Some\()?(?:` +
 	`\\"((?:[^"\\]|\\\\\\"|\\[^"])*)(?:\\"|$)|"((?:[^"\\]|\\.)*)(?:"|$)|'((?:[^']|'')*)(?:'|$)|([^\s,;&"'(){}<>\\]+))`
 
+// sqlSecret is a literal that SQL writes without = or : after its keyword:
+// PASSWORD 'x', CREATE SECRET s WITH (…) AS 'x'.
+const sqlSecret = `(?is)\b(?:password|secret\s+[^\s']+\s+(?:with\s*\((?:[^()']|'[^']*')*\)\s*)?as)\s+'((?:[^']|'')*)(?:'|$)`
+
 // ownExprs is how many of a Masker's expressions are not the user's.
-const ownExprs = 4
+const ownExprs = 6
 
 // NewMasker makes a Masker; extra are the user's own expressions.
 func NewMasker(extra ...*regexp.Regexp) *Masker {
 	return &Masker{
 		// Expressions run only on texts that hold one of these words.
-		triggers: []string{"://", "pass", "pwd", "secret", "key", "token", "credential", "bearer ", "basic ", "signature"},
+		triggers: []string{"://", "pass", "pwd", "secret", "key", "token", "credential", "bearer ", "basic ", "signature", "jwt", "akia", "asia", "sig="},
 		exprs: append([]*regexp.Regexp{
 			regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://([^\s/"'<>?#]+)@`),
 			regexp.MustCompile(secretKey + secretValue),
 			regexp.MustCompile(`(?i)\btoken\\?"?=\\?["']?([^\s,;&"'(){}<>\\]+)`),
 			regexp.MustCompile(`(?i)\b(?:bearer|basic) ([A-Za-z0-9+/_.=-]{8,})`),
+			regexp.MustCompile(sqlSecret),
+			regexp.MustCompile(`\b((?:AKIA|ASIA)[A-Z0-9]{16})\b|[?&]sig=([^\s&"'<>]+)`), // AWS keys, Azure's signed URLs
 		}, extra...),
 	}
 }

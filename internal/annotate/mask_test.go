@@ -43,6 +43,14 @@ func TestMask(t *testing.T) {
 		"token=abcdefgh":                                          "token=***",
 		"password=hunter22 again hunter22":                        "password=*** again ***",
 		"password=ab table ab":                                    "password=*** table ab", // too short to hide everywhere
+		"CREATE USER rw WITH PASSWORD 'it''s' x":                 "CREATE USER rw WITH PASSWORD '***' x",
+		"ALTER USER rw ENCRYPTED PASSWORD 'hunter22":             "ALTER USER rw ENCRYPTED PASSWORD '***",
+		"CREATE SECRET s WITH (backend = 'meta') AS 'hunter22';": "CREATE SECRET s WITH (backend = 'meta') AS '***';",
+		"alter secret a.s as 'hunter22'":                         "alter secret a.s as '***'",
+		"https://a.example/c?se=1&sig=aB%2B9&sp=r":               "https://a.example/c?se=1&sig=***&sp=r",
+		"The key AKIAIOSFODNN7EXAMPLE does not exist":            "The key *** does not exist",
+		"WITH (jwt = 'eyJh.eyJz.c2ln', subject = 's')":           "WITH (jwt = '***', subject = 's')",
+		"properties.ssl.key.pem = '-----BEGIN KEY-----\nMII='":   "properties.ssl.key.pem = '***'",
 		"user:hunter22 at postgres://user:hunter22@h; hunter22":   "*** at postgres://***@h; ***",
 
 		"unexpected token at 5":                 "unexpected token at 5",
@@ -50,6 +58,8 @@ func TestMask(t *testing.T) {
 		"key=5 sort_key=7":                      "key=5 sort_key=7",
 		"passed=12 bypass=1":                    "passed=12 bypass=1",
 		"tokenizer=whitespace":                  "tokenizer=whitespace",
+		"secret 's' is used as 'x' by a sink":   "secret 's' is used as 'x' by a sink",
+		"region asia-east1 config=1":            "region asia-east1 config=1",
 		"password authentication failed for rw": "password authentication failed for rw",
 		"":                                      "",
 	} {

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rwannotate/rwannotate/internal/annotate"
 )
 
 // policy lets a page load its own style sheet and nothing else: should a text
@@ -248,16 +248,6 @@ func writeJSON(b *bytes.Buffer, v any) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range string(text) { // outside strings JSON is ASCII
-		switch {
-		case r == '\n' || unicode.IsGraphic(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			_, _ = fmt.Fprintf(b, `\u%04x\u%04x`, high, low)
-		default:
-			_, _ = fmt.Fprintf(b, `\u%04x`, r)
-		}
-	}
+	b.Write(annotate.AppendVisible(nil, text))
 	return b.WriteByte('\n')
 }
