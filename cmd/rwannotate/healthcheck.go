@@ -30,7 +30,7 @@ without a shell or curl. Prints one line; the exit code is 0 if it does, else 1.
 It asks at --addr, else where the configuration says that the daemon listens
 (web.listen, RWANNOTATE_WEB_LISTEN).`,
 		Example: `  HEALTHCHECK CMD ["/rwannotate", "healthcheck"]`,
-		Args:    cobra.NoArgs,
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if addr == "" {
 				addr = listenAddress(&flags)

@@ -126,6 +126,16 @@ func (b *binder) resolve(node ast.Node, key string) (ast.Node, bool) {
 	return nil, false
 }
 
+// tightColon recognises `key:value`, which YAML takes for a text.
+func tightColon(node ast.Node, fields []field) bool {
+	text, ok := node.(*ast.StringNode)
+	if !ok {
+		return false
+	}
+	name, _, colon := strings.Cut(text.Value, ":")
+	return colon && slices.ContainsFunc(fields, func(f field) bool { return f.name == name })
+}
+
 // section binds a mapping to a struct.
 func (b *binder) section(node ast.Node, v reflect.Value, key string) {
 	fields := fieldsOf(v.Type())
@@ -133,6 +143,10 @@ func (b *binder) section(node ast.Node, v reflect.Value, key string) {
 	if !ok {
 		if key == "" {
 			b.fail(node, key, "the file must consist of keys and values, such as `web:` with `  listen: 127.0.0.1:12399` below it; this is %s", describe(node))
+			return
+		}
+		if tightColon(node, fields) {
+			b.fail(node, key, "a colon without a space after it does not end a key; write `key: value`")
 			return
 		}
 		b.fail(node, key, "a section is expected, with keys such as %q indented below it; this is %s", fields[0].name, describe(node))
@@ -227,6 +241,7 @@ func keyText(node ast.Node) (string, bool) {
 var hints = map[string]string{
 	"password":        "a password is not written here; put it into a file and name that with password_file",
 	"bearer_token":    "a token is not written here; put it into a file and name that with bearer_token_file",
+	"passwd":          "a password is not written here; put it into a file and name that with password_file",
 	"credentials":     "a token is not written here; put it into a file and name that with bearer_token_file",
 	"format":          "the form of a log is recognised by itself; remove this line",
 	"external_labels": "the key is loki.labels",
@@ -247,12 +262,12 @@ func (b *binder) unknown(e entry, section reflect.Type, key string) {
 	for _, f := range fieldsOf(section) {
 		names = append(names, f.name)
 	}
-	if near := closest(e.name, names); near != "" {
-		b.fail(e.key, full, "unknown key; did you mean %q?", near)
-		return
-	}
 	if hint := hints[e.name]; hint != "" {
 		b.fail(e.key, full, "unknown key; %s", hint)
+		return
+	}
+	if near := closest(e.name, names); near != "" {
+		b.fail(e.key, full, "unknown key; did you mean %q?", near)
 		return
 	}
 	if places := placesOf(e.name); len(places) == 1 {
@@ -372,14 +387,14 @@ func setScalar(v reflect.Value, text, enum string) error {
 	case time.Duration:
 		d, err := parseDuration(text)
 		if err != nil {
-			return fmt.Errorf("%q %w", text, err)
+			return fmt.Errorf("%q %w", shorten(text, 80), err)
 		}
 		v.SetInt(int64(d))
 		return nil
 	case Size:
 		n, err := parseSize(text)
 		if err != nil {
-			return fmt.Errorf("%q %w", text, err)
+			return fmt.Errorf("%q %w", shorten(text, 80), err)
 		}
 		v.SetInt(int64(n))
 		return nil
@@ -392,19 +407,19 @@ func setScalar(v reflect.Value, text, enum string) error {
 		v.SetString(text)
 	case reflect.Bool:
 		if text != "true" && text != "false" {
-			return fmt.Errorf("%q is neither true nor false; write one of these", text)
+			return fmt.Errorf("%q is neither true nor false; write one of these", shorten(text, 80))
 		}
 		v.SetBool(text == "true")
 	case reflect.Int:
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return fmt.Errorf("%q is not a whole number; write for example 100", text)
+			return fmt.Errorf("%q is not a whole number; write for example 100", shorten(text, 80))
 		}
 		v.SetInt(int64(n))
 	case reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || f-f != 0 { // infinities and NaN differ from themselves so
-			return fmt.Errorf("%q is not a number; write for example 20 or 0.5", text)
+			return fmt.Errorf("%q is not a number; write for example 20 or 0.5", shorten(text, 80))
 		}
 		v.SetFloat(f)
 	default:
@@ -418,7 +433,7 @@ func notOneOf(text string, choices []string) error {
 		return fmt.Errorf("%q is not known; did you mean %q?", text, near)
 	}
 	last := len(choices) - 1
-	return fmt.Errorf("%q is not known; write %s or %s", text, strings.Join(choices[:last], ", "), choices[last])
+	return fmt.Errorf("%q is not known; write %s or %s", shorten(text, 80), strings.Join(choices[:last], ", "), choices[last])
 }
 
 // describe names what was found where something else was expected.

@@ -270,9 +270,15 @@ func apply(c *Config, o Override, origins Origins, found *findings) {
 	}
 }
 
-// inputs replaces the inputs by those of --input.
+// inputs replaces the inputs by those of --input, or of the variable, which may
+// be a list in flow style.
 func (b *binder) inputs(c *Config, o Override) {
 	b.origins.forget("inputs")
+	if o.Origin.Kind == FromEnv && firstByte(o.Values[0]) == "[" {
+		text := o.Values[0]
+		o.Values = nil
+		b.flow(reflect.ValueOf(&o.Values).Elem(), "", "inputs", text)
+	}
 	b.origins["inputs"] = o.Origin
 	c.Inputs = nil
 	var files Input

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -611,4 +612,26 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// RWANNOTATE_INPUT is one input, or a list as for every other key; a glob of
+// --input may begin with a bracket.
+func TestInputVariable(t *testing.T) {
+	for value, want := range map[string][]string{
+		"/a/*.log":         {"/a/*.log"},
+		"[/a/*.log, /b]":   {"/a/*.log", "/b"},
+		`["/a/[0-9].log"]`: {"/a/[0-9].log"},
+	} {
+		c, _, problems := parse("", nil, Env{"RWANNOTATE_INPUT": value}, nil)
+		if len(problems) > 0 || len(c.Inputs) != 1 || !slices.Equal(c.Inputs[0].Files, want) {
+			t.Errorf("%s: %+v %v", value, c.Inputs, problems)
+		}
+	}
+	if _, _, problems := parse("", nil, Env{"RWANNOTATE_INPUT": "[/a, /b"}, nil); len(problems) != 1 || !strings.Contains(problems[0].String(), "RWANNOTATE_INPUT: inputs: ") {
+		t.Errorf("not closed: %v", problems)
+	}
+	c, _, problems := parse("", nil, nil, []Override{{Key: "input", Values: []string{"[ab].log"}, Origin: Origin{Kind: FromFlag, Name: "--input"}}})
+	if len(problems) > 0 || c.Inputs[0].Files[0] != "[ab].log" {
+		t.Errorf("flag: %+v %v", c.Inputs, problems)
+	}
 }

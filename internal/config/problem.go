@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // A Problem is one thing wrong with the configuration.
@@ -147,7 +148,7 @@ func (s *source) hide(line, column int, text string) {
 var secretWords = []string{"password", "passphrase", "secret", "token", "authorization", "apikey", "credentials"}
 
 var (
-	secretSetting = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|token|authorization|api_?key|credentials)["']?\s*[:=]\s*["']?)[^\s"'].*`)
+	secretSetting = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|token|authorization|cookie|key|credentials)["']?\s*[:=]\s*["']?)[^\s"'].*`)
 	userinfo      = regexp.MustCompile(`(://)[^\s"']*@`)
 )
 
@@ -156,8 +157,7 @@ func (s *source) excerpt(line, column int) string {
 	if line < 1 || line > len(s.lines) {
 		return ""
 	}
-	text := strings.TrimSuffix(s.lines[line-1], "\r")
-	runes := []rune(text)
+	runes := []rune(strings.Map(visible, strings.TrimSuffix(s.lines[line-1], "\r")))
 	column = min(max(column, 1), len(runes)+1)
 	pad := make([]rune, column-1)
 	for i := range pad {
@@ -172,6 +172,15 @@ func (s *source) excerpt(line, column int) string {
 	}
 	gutter := fmt.Sprintf("%5d | ", line)
 	return gutter + shorten(maskText(string(shown)), max(160, column+20)) + "\n" + strings.Repeat(" ", len(gutter)-2) + "| " + string(pad) + "^"
+}
+
+// visible replaces what would drive a terminal or change the direction of
+// writing in it; the caret stays where it belongs.
+func visible(r rune) rune {
+	if r == '\t' || unicode.IsGraphic(r) {
+		return r
+	}
+	return unicode.ReplacementChar
 }
 
 // shorten cuts s after so many characters.

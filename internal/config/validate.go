@@ -71,6 +71,14 @@ func (v *validator) size(key string, n, least, most Size) {
 	}
 }
 
+// path refuses what a block text or a variable from a file leaves at the end of
+// a name.
+func (v *validator) path(key, path string) {
+	if strings.TrimSpace(path) != path {
+		v.fail(key, "%q begins or ends with a space or a line break; remove it", path)
+	}
+}
+
 // list checks each entry of a list, and that none is there twice.
 func (v *validator) list(key string, values []string, check func(key, value string)) {
 	first := map[string]int{}
@@ -133,7 +141,7 @@ func (v *validator) files(key string, in Input, globs map[string]string) {
 
 func (v *validator) glob(key, glob string) {
 	if strings.TrimSpace(glob) != glob {
-		v.fail(key, "%q begins or ends with a space; remove it", glob)
+		v.fail(key, "%q begins or ends with a space or a line break; remove it", glob)
 		return
 	}
 	if !doublestar.ValidatePattern(glob) {
@@ -170,6 +178,7 @@ func (v *validator) catalog(c Catalog) {
 		v.fail("catalog.embedded", "without the built-in catalogue there is none; set catalog.paths, or remove this")
 	}
 	v.list("catalog.paths", c.Paths, func(at, path string) {
+		v.path(at, path)
 		if strings.ContainsAny(path, "*?[{") {
 			v.fail(at, "%q is a glob, but a directory is expected; name the directory", path)
 		}
@@ -207,6 +216,7 @@ func (v *validator) output(c Config) {
 }
 
 func (v *validator) state(c Config) {
+	v.path("state.dir", c.State.Dir)
 	v.duration("state.commit_interval", c.State.CommitInterval, 10*time.Millisecond, 10*time.Second)
 	v.size("state.queue_max_bytes", c.State.QueueMaxBytes, MiB, TiB)
 	if c.State.Dir == "" && len(c.Loki.Endpoints) > 0 {
@@ -275,6 +285,12 @@ func (v *validator) endpoint(key string, e Endpoint) {
 	u := v.url(key+".url", e.URL, "http", "https")
 	if e.ProxyURL != "" {
 		v.url(key+".proxy_url", e.ProxyURL, "http", "https", "socks5")
+	}
+	for name, path := range map[string]string{
+		"basic_auth.password_file": e.BasicAuth.PasswordFile, "bearer_token_file": e.BearerTokenFile,
+		"tls.ca_file": e.TLS.CAFile, "tls.cert_file": e.TLS.CertFile, "tls.key_file": e.TLS.KeyFile,
+	} {
+		v.path(key+"."+name, path)
 	}
 	v.tenant(key+".tenant_id", e.TenantID)
 	v.auth(key, e, u)
