@@ -81,6 +81,7 @@ type app struct {
 	server   *web.Server // nil: none
 	ledger   *rwdaemon.Ledger
 	tally    totalled
+	piped    totalled // from standard input
 	signals  chan os.Signal
 
 	reloading sync.Mutex
@@ -355,7 +356,11 @@ func (a *app) newOpener() func(source.StreamInfo, func(*annotate.Event) error) s
 			return emit(ev)
 		}
 		stream := pipeline.New(pipeline.Info{Input: info.Input, Path: info.Path, K8s: info.K8s, Offset: info.Offset, Line: info.Line}, matcher, seen, opt)
-		return &counted{Stream: stream, tally: &a.tally}
+		tallies := []*totalled{&a.tally}
+		if info.Input == "stdin" {
+			tallies = append(tallies, &a.piped)
+		}
+		return &counted{Stream: stream, tallies: tallies}
 	}
 }
 

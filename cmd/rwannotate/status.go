@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,8 +44,8 @@ func (t *totalled) total() (sum pipeline.Stats, read time.Time) {
 // counted is a stream that keeps a tally.
 type counted struct {
 	*pipeline.Stream
-	tally *totalled
-	last  pipeline.Stats
+	tallies []*totalled
+	last    pipeline.Stats
 }
 
 func (c *counted) ReadOnce(r io.Reader) (int, error) {
@@ -64,7 +65,9 @@ func (c *counted) End(partial bool) error {
 
 func (c *counted) note() {
 	if now := c.Stats(); now != c.last {
-		c.tally.add(now.Minus(c.last))
+		for _, t := range c.tallies {
+			t.add(now.Minus(c.last))
+		}
 		c.last = now
 	}
 }
@@ -152,11 +155,14 @@ func (a *app) totals() web.Totals {
 }
 
 func (a *app) sourceRows() []web.Source {
-	if a.files == nil {
-		s, read := a.tally.total()
-		return []web.Source{{Input: "stdin", Path: "standard input", Offset: s.Bytes, LastRead: read}}
-	}
 	var rows []web.Source
+	if slices.ContainsFunc(a.cfg.Inputs, func(in config.Input) bool { return in.Stdin }) {
+		s, read := a.piped.total()
+		rows = append(rows, web.Source{Input: "stdin", Path: "standard input", Offset: s.Bytes, LastRead: read})
+	}
+	if a.files == nil {
+		return rows
+	}
 	for _, s := range a.files.Stats() {
 		row := web.SourceOf("file", s.Path, s.K8s)
 		row.Offset, row.Size, row.Retired, row.Truncated, row.LostBytes, row.LastRead, row.LastError = s.Offset, s.Size, s.Retired, s.Truncated, s.Lost, s.LastRead, s.LastError

@@ -124,6 +124,8 @@ func (d *statusPage) sumUp(hour map[string]int64) {
 		d.Summary = fmt.Sprintf("%d known errors in the last hour", n)
 	case d.OpenSources == 0:
 		d.Summary = "Nothing is being read"
+	case d.Now.Sub(d.Started) < time.Hour: // what was before is not known
+		d.Summary = "No known errors since the start " + span(d.Now.Sub(d.Started)) + " ago"
 	default:
 		d.Summary = "No known errors in the last hour"
 	}

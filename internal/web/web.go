@@ -16,6 +16,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -179,7 +180,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	s.opt.Log.Info().Stringer("address", l.Addr()).Bool("page", s.opt.Page).Msg("health and metrics are served")
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(&bounded{Listener: l, free: make(chan struct{}, maxConnections)}) }()
+	go func() { ended <- srv.Serve(&bounded{Listener: l, most: maxConnections}) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve %v: %w", l.Addr(), err)
@@ -196,34 +197,41 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// bounded closes connections beyond a number: the descriptors belong to the
-// log files.
+// bounded closes the oldest connection where there are too many: the
+// descriptors belong to the log files, and connections that never ask for
+// anything must not keep a probe out.
 type bounded struct {
 	net.Listener
-	free chan struct{}
+	most int
+
+	mu   sync.Mutex
+	open []*counted // the oldest first
 }
 
 func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		c, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case b.free <- struct{}{}:
-			return &counted{Conn: c, done: sync.OnceFunc(func() { <-b.free })}, nil
-		default:
-			_ = c.Close()
-		}
+	conn, err := b.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	c := &counted{conn, b}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open = append(b.open, c); len(b.open) > b.most {
+		_ = b.open[0].Conn.Close()
+		b.open = slices.Delete(b.open, 0, 1)
+	}
+	return c, nil
 }
 
 type counted struct {
 	net.Conn
-	done func()
+	among *bounded
 }
 
 func (c *counted) Close() error {
-	defer c.done()
+	b := c.among
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = slices.DeleteFunc(b.open, func(o *counted) bool { return o == c })
 	return c.Conn.Close()
 }
