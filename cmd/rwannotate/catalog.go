@@ -28,6 +28,9 @@ func (f *catalogFlags) register(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.strict, "strict", false, "stop if a record of the catalogue cannot be used")
 }
 
+// catalogFault begins what is said of a faulty record.
+const catalogFault = "rwannotate: catalogue: "
+
 // read loads the records without judging them.
 func (f *catalogFlags) read() ([]catalog.Record, []catalog.Problem, error) {
 	var records []catalog.Record
@@ -82,7 +85,7 @@ func (f *catalogFlags) loadAll(w io.Writer) ([]catalog.Record, *match.Matcher, [
 	for _, p := range problems {
 		if !p.Warning {
 			bad++
-			fmt.Fprintln(w, printable("rwannotate: catalogue: "+p.String()))
+			fmt.Fprintln(w, printable(catalogFault+p.String()))
 		}
 	}
 	if bad > 0 && f.strict {

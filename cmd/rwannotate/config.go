@@ -167,7 +167,11 @@ func validateConfig(ctx context.Context, std streams, flags *configFlags, online
 	if err != nil {
 		return err
 	}
-	missing := slices.Concat(config.CheckFiles(c, origins), unknownRecords(c, origins))
+	missing := config.CheckFiles(c, origins)
+	catalogue := catalogFlags{dirs: c.Catalog.Paths, noEmbedded: !c.Catalog.Embedded}
+	if records, _, err := catalogue.read(); err == nil { // else CheckFiles has said it
+		missing = append(missing, unknownRecords(records, configured{c, origins})...)
+	}
 	for i := range missing {
 		missing[i].Warning = !online
 	}
@@ -189,12 +193,8 @@ func validateConfig(ctx context.Context, std streams, flags *configFlags, online
 
 // unknownRecords finds ids and slugs in the configuration that no record of
 // the catalogue has.
-func unknownRecords(c config.Config, origins config.Origins) []config.Problem {
-	flags := catalogFlags{dirs: c.Catalog.Paths, noEmbedded: !c.Catalog.Embedded}
-	records, _, err := flags.read()
-	if err != nil {
-		return nil // CheckFiles has said it
-	}
+func unknownRecords(records []catalog.Record, given configured) []config.Problem {
+	c, origins := given.cfg, given.origins
 	named := func(r catalog.Record, name string) bool { return r.ID == name || r.Slug == name }
 	var problems []config.Problem
 	check := func(key, name string) {

@@ -192,13 +192,13 @@ func (x *explainer) found(ev *annotate.Event) {
 	}
 }
 
-// block prints text wrapped behind a lead; control characters are gone from
-// events, and the catalogue has none.
+// block prints text wrapped behind a lead, and nothing in it that a terminal
+// obeys.
 func (x *explainer) block(lead, indent, text string) {
 	if lead == "" {
 		lead = indent
 	}
-	for i, line := range wrap(text, x.term.width-len(indent)) {
+	for i, line := range wrap(printable(text), x.term.width-len(indent)) {
 		if i > 0 {
 			lead = indent
 		}
@@ -258,7 +258,7 @@ func (x *explainer) markdown(r *catalog.Record, ev *annotate.Event) {
 	fmt.Fprintf(w, "## %s: `%s`\n\n", r.Severity, name(r))
 	fmt.Fprintf(w, "```\n%s\n```\n\n", r.ErrorMessage)
 	if ev != nil {
-		fmt.Fprintf(w, "Found: `%s`\n\n", strings.ReplaceAll(firstLine(ev.Message), "`", "'"))
+		fmt.Fprintf(w, "Found: `%s`\n\n", strings.ReplaceAll(firstLine(printable(ev.Message)), "`", "'"))
 	}
 	for _, s := range []struct{ title, text string }{{"What it means", r.Documentation}, {"When it happens", strings.TrimSpace(r.TriggerScenarios + "\n\n" + r.CommonSituations)}} {
 		if s.text != "" {

@@ -156,7 +156,7 @@ func TestReloadFollowsLink(t *testing.T) {
 func TestReloadOfConfiguration(t *testing.T) {
 	r := newReloadRig(t)
 	r.write("v3/other.yaml", "id: '00000000000000fd'\nslug: third-error\nerrorMessage: 'a third error text of ours: {}'\nsolutions: [Look it up.]\n")
-	r.configure("  disable: [one-error]\nlog: {level: debug}\nloki: {labels: {cluster: prod}}\n")
+	r.configure("  disable: [one-error, no-such-error]\nlog: {level: debug}\nloki: {labels: {cluster: prod}}\n")
 	c, err := os.ReadFile(filepath.Join(r.dir, "c.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +168,11 @@ func TestReloadOfConfiguration(t *testing.T) {
 	}
 	for where, text := range map[string]string{"page": r.ask("/"), "log": r.stderr.String()} {
 		if !strings.Contains(text, "log.level") || !strings.Contains(text, "loki.labels.cluster") || strings.Contains(text, "catalog.disable[0]") {
+			t.Errorf("%s: %s", where, text)
+		}
+	}
+	for where, text := range map[string]string{"page": strings.Join(strings.Fields(r.ask("/")), " "), "log": strings.ReplaceAll(r.stderr.String(), `\"`, `"`)} {
+		if !strings.Contains(text, `the catalogue has no record "no-such-error"`) {
 			t.Errorf("%s: %s", where, text)
 		}
 	}

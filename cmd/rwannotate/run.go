@@ -110,7 +110,7 @@ func runDaemon(ctx context.Context, std streams, flags *configFlags, given confi
 	if err != nil {
 		return err
 	}
-	a.current.Store(k)
+	a.use(k)
 	closeState, err := a.openState()
 	if err != nil {
 		return err
@@ -178,6 +178,7 @@ type knowledge struct {
 	version  string
 	digest   string
 	disabled []catalog.Record
+	unknown  []config.Problem // names in the configuration that no record has
 	problems []catalog.Problem
 	matcher  *match.Matcher
 	encoder  *annotate.Encoder
@@ -186,6 +187,7 @@ type knowledge struct {
 func loadKnowledge(w io.Writer, given configured, strict bool) (*knowledge, error) {
 	k, c := &knowledge{configured: given}, given.cfg.Catalog
 	f := catalogFlags{dirs: c.Paths, noEmbedded: !c.Embedded, strict: strict, adjust: func(records []catalog.Record) []catalog.Record {
+		k.unknown = unknownRecords(records, given)
 		records, k.disabled = adjust(records, c)
 		return records
 	}}
@@ -223,8 +225,7 @@ func (a *app) reload() error {
 	k, err := a.reloaded()
 	switch {
 	case err == nil:
-		a.current.Store(k)
-		a.showCatalog(k)
+		a.use(k)
 		if keys := a.waiting(); len(keys) > 0 {
 			a.log.Warn().Strs("keys", keys).Msg("these settings have changed and take effect at the next start")
 		}
@@ -250,11 +251,20 @@ func (a *app) reloaded() (*knowledge, error) {
 	if faults.Len() == 0 {
 		return nil, err
 	}
-	said := strings.TrimSpace(faults.String())
+	said := strings.TrimSpace(strings.ReplaceAll(faults.String(), catalogFault, ""))
 	if len(said) > maxFaults {
 		said = strings.ToValidUTF8(said[:maxFaults], "") + " …"
 	}
 	return nil, fmt.Errorf("%w:\n%s", err, said)
+}
+
+// use puts a catalogue in force.
+func (a *app) use(k *knowledge) {
+	a.current.Store(k)
+	a.showCatalog(k)
+	for _, p := range k.unknown {
+		a.log.Warn().Str("key", p.Key).Msg(p.Message)
+	}
 }
 
 // waiting are the keys outside the catalogue's that the configuration, as last

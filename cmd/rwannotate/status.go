@@ -205,6 +205,9 @@ func (a *app) notices() []string {
 	if a.cfg.State.Dir == "" {
 		said = append(said, "No state directory is configured (--state): after a restart the files are read from their beginning.")
 	}
+	for _, p := range a.current.Load().unknown {
+		said = append(said, p.Key+": "+p.Message+".")
+	}
 	if keys := a.waiting(); len(keys) > 0 {
 		said = append(said, "Changed in the configuration, and in effect only after a restart: "+strings.Join(keys, ", ")+".")
 	}

@@ -42,7 +42,7 @@ func (t *table) event(ev *annotate.Event) error {
 	row := t.rows[ev.Error.ID]
 	if row == nil {
 		record, _ := t.matcher.Lookup(ev.Error.ID)
-		row = &tableRow{record: record, first: ev.Time, last: ev.Time, example: ev.Message}
+		row = &tableRow{record: record, first: ev.Time, last: ev.Time, example: printable(ev.Message)}
 		t.rows[ev.Error.ID] = row
 	}
 	row.count++

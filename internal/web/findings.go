@@ -59,7 +59,7 @@ func (s *Server) findings(t Totals, sources []Source, sinks []Sink, now time.Tim
 func sinkFindings(s Sink, now time.Time, add func(severity, page, what, do string)) {
 	name := clean(s.Name, maxName)
 	if !s.FailingSince.IsZero() {
-		what := fmt.Sprintf("%s has taken nothing for %s; %s (%s) wait.", name, span(now.Sub(s.FailingSince)), plural(int(s.QueueEntries), "event"), size(s.QueueBytes))
+		what := fmt.Sprintf("%s has taken nothing for %s; waiting: %s (%s).", name, span(now.Sub(s.FailingSince)), plural(int(s.QueueEntries), "event"), size(s.QueueBytes))
 		if s.LastError != "" {
 			what += " It says: " + clean(s.LastError, maxArg)
 		}
@@ -70,7 +70,7 @@ func sinkFindings(s Sink, now time.Time, add func(severity, page, what, do strin
 			"Files now wait where they are, and must not be deleted by rotation before they are read; standard input loses the oldest events. Get the sink going or raise state.queue_max_bytes.")
 	}
 	if n := s.dropped(); n > 0 {
-		add(catalog.SeverityWarning, "", fmt.Sprintf("%s for %s could not be delivered and were given up: %s.", plural(int(n), "event"), name, reasons(s.Dropped)),
+		add(catalog.SeverityWarning, "", fmt.Sprintf("%s could not be given %s (%s).", name, plural(int(n), "event"), reasons(s.Dropped)),
 			"They are in the log of rwannotate and, with a state directory, in its dead-letter file.")
 	}
 }

@@ -521,9 +521,9 @@ func TestFindings(t *testing.T) {
 		{"refused", func(r *rig) { r.SetCatalog(Catalog{Records: records(), Refused: make([]catalog.Problem, 2)}) }, "attention", "2 records of the catalogue cannot be used"},
 		{"sink down", func(r *rig) {
 			r.sinks = []Sink{{Name: "loki", FailingSince: noon.Add(-5 * time.Minute), QueueEntries: 3, QueueBytes: 2048, LastError: "connection refused"}}
-		}, "attention", "loki has taken nothing for 5 min; 3 events (2 KiB) wait. It says: connection refused"},
+		}, "attention", "loki has taken nothing for 5 min; waiting: 3 events (2 KiB). It says: connection refused"},
 		{"queue full", func(r *rig) { r.sinks = []Sink{{Name: "loki", QueueBytes: 95, QueueMaxBytes: 100}} }, "attention", "queue for loki is full"},
-		{"dropped", func(r *rig) { r.sinks = []Sink{{Name: "loki", Dropped: map[string]int64{"too_old": 2, "x": 0}}} }, "attention", "2 events for loki could not be delivered and were given up: too_old 2."},
+		{"dropped", func(r *rig) { r.sinks = []Sink{{Name: "loki", Dropped: map[string]int64{"too_old": 2, "x": 0}}} }, "attention", "loki could not be given 2 events (too_old 2)."},
 		{"nothing to read", func(r *rig) { r.sources = nil }, "attention", "No file matches"},
 		{"unreadable", func(r *rig) { r.sources[0].LastError = "permission denied" }, "attention", "Cannot be read just now: /var/log/compute/0.log"},
 		{"stalled", func(r *rig) { r.sources[0].LastRead = noon.Add(-11 * time.Minute) }, "attention", "Not read for 10 min"},
