@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/rwannotate/rwannotate/configs"
 	"github.com/rwannotate/rwannotate/internal/catalog"
 	"github.com/rwannotate/rwannotate/internal/config"
+	"github.com/rwannotate/rwannotate/internal/sink/loki"
 )
 
 // defaultConfigFile is read if nothing else is named and it exists.
@@ -331,11 +333,12 @@ func probe(ctx context.Context, e config.Endpoint) (verdict string, code int) {
 		if errors.As(err, &withURL) {
 			err = withURL.Err
 		}
-		return "no answer: " + err.Error(), exitRuntime
+		return "no answer: " + loki.Redact(err.Error(), loki.SecretsOf(req)), exitRuntime
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	return judge(resp, strings.TrimSpace(string(body)))
+	secrets := append(loki.SecretsOf(req), slices.Collect(maps.Values(e.Headers))...)
+	return judge(resp, loki.Redact(strings.TrimSpace(string(body)), secrets))
 }
 
 func judge(resp *http.Response, body string) (verdict string, code int) {

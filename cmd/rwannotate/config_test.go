@@ -318,3 +318,24 @@ func TestOnlineUnreachable(t *testing.T) {
 		t.Errorf("a secret is shown:\n%s%s", stdout, stderr)
 	}
 }
+
+// An endpoint that echoes the request does not get our secrets onto the screen.
+func TestOnlineEcho(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintln(w, "no access to ", r.RequestURI, " with ", r.Header)
+	}))
+	defer server.Close()
+	secret := writeFile(t, "secret", "hunter22hunter22")
+	file := writeFile(t, "c.yaml", fmt.Sprintf(`
+state: {dir: /tmp}
+loki:
+  endpoints:
+    - {name: a, url: "%s/push?token=hunter22", bearer_token_file: %s}
+    - {name: b, url: "http://rw:hunter22@%s/push", headers: {X-Key: hunter22}}
+`, server.URL, secret, strings.TrimPrefix(server.URL, "http://")))
+	code, stdout, stderr := execute(t, "config", "validate", "--online", file)
+	if text := stdout + stderr; code != exitConfig || strings.Contains(text, "hunter22") || strings.Contains(text, "cnc6aHVudGVyMjI") || strings.Count(text, "no access to") != 2 {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+}

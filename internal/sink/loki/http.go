@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,7 +76,7 @@ func (p *poster) post(ctx context.Context, body []byte) answer {
 	}
 	a.when = time.Now()
 	a.err = redactError(a.err, secrets)
-	a.body = redact(a.body, secrets)
+	a.body = Redact(a.body, secrets)
 	if a.err != nil || a.status >= 500 {
 		// What answered may be on its way down; the next try must find its successor.
 		p.client.CloseIdleConnections()
@@ -121,7 +123,7 @@ func (p *poster) request(ctx context.Context, body []byte) (*http.Request, []str
 		secrets = append(secrets, value)
 	}
 	auth.apply(req)
-	return req, secrets, nil
+	return req, append(secrets, SecretsOf(req)...), nil
 }
 
 // authorization reads the secrets anew: in Kubernetes they are files that
@@ -163,12 +165,40 @@ func (a authorization) apply(req *http.Request) {
 	}
 }
 
+// SecretsOf are the parts of a request that are not to be seen in an answer
+// that echoes it: credentials as they are sent, and the query of the URL.
+func SecretsOf(req *http.Request) []string {
+	var secrets []string
+	basic := func(user, password string) {
+		secrets = append(secrets, password, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
+	}
+	if u := req.URL.User; u != nil {
+		password, _ := u.Password()
+		basic(u.Username(), password)
+	}
+	if user, password, ok := req.BasicAuth(); ok {
+		basic(user, password)
+	} else if _, token, ok := strings.Cut(req.Header.Get("Authorization"), " "); ok {
+		secrets = append(secrets, token)
+	}
+	secrets = append(secrets, req.URL.RawQuery)
+	for _, values := range req.URL.Query() {
+		for _, v := range values {
+			if len(v) > 5 { // not of switches
+				secrets = append(secrets, v)
+			}
+		}
+	}
+	return secrets
+}
+
 // userinfo is user and password of a URL inside a text.
 var userinfo = regexp.MustCompile(`//[^/@\s"']*@`)
 
-// redact takes secrets out of a text that others wrote: an answer may echo a
+// Redact takes secrets out of a text that others wrote: an answer may echo a
 // header, an error of net/http the URL of the proxy.
-func redact(text string, secrets []string) string {
+func Redact(text string, secrets []string) string {
+	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) }) // one may hold another
 	for _, s := range secrets {
 		if len(s) >= 4 { // shorter ones would garble the text more than they protect
 			text = strings.ReplaceAll(text, s, "***")
@@ -188,7 +218,7 @@ func redactError(err error, secrets []string) error {
 	if errors.As(err, &ue) {
 		cause = ue.Err
 	}
-	text := redact(cause.Error(), secrets)
+	text := Redact(cause.Error(), secrets)
 	if ue != nil && ue.Timeout() {
 		return errors.New("timeout: " + text)
 	}

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -381,8 +382,28 @@ func TestRedact(t *testing.T) {
 		"token abcd in it":             "token *** in it",
 		"nothing":                      "nothing",
 	} {
-		if got := redact(in, []string{"abcd", "x"}); got != want {
+		if got := Redact(in, []string{"abcd", "x"}); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// An answer that echoes the request shows nothing of how it was authenticated.
+func TestSecretsOf(t *testing.T) {
+	for address, prepare := range map[string]func(*http.Request){
+		"http://h/push":                         func(r *http.Request) { r.SetBasicAuth("rw", "hunter22") },
+		"http://rw:hunter22@h/push":             func(r *http.Request) { r.Header.Set("Echo", "cnc6aHVudGVyMjI=") },
+		"http://h/push?token=hunter22&parsed=1": func(*http.Request) {},
+		"http://h/p?t=hunter22":                 func(r *http.Request) { r.Header.Set("Authorization", "Bearer hunter22hunter22") },
+	} {
+		req, err := http.NewRequest(http.MethodPost, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prepare(req)
+		echo := fmt.Sprint("cannot serve ", req.URL.RequestURI(), " for ", req.Header)
+		if got := Redact(echo, SecretsOf(req)); strings.Contains(got, "hunter22") || strings.Contains(got, "cnc6") || !strings.Contains(got, "cannot serve /p") {
+			t.Errorf("%s: %s", address, got)
 		}
 	}
 }
