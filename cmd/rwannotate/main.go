@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes, part of the command-line contract (design: 0 done, 1 runtime
@@ -89,6 +90,10 @@ each: which error it is, how severe, what it means, what to do.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var value *pflag.InvalidValueError
+		if errors.As(err, &value) {
+			err = fmt.Errorf("--%s %q: a value of type %s is expected", value.GetFlag().Name, value.GetValue(), value.GetFlag().Value.Type())
+		}
 		return exitf(exitUsage, "%v (see %q)", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(commands(std)...)

@@ -66,6 +66,7 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"--input", "/logs/*.log", "--start", "soon"}, exitConfig, "soon"},
 		{[]string{"file.log"}, exitUsage, "file.log"},
 		{[]string{"--no-such-flag"}, exitUsage, "no-such-flag"},
+		{[]string{"--strict=maybe"}, exitUsage, `--strict "maybe": a value of type bool is expected (see`},
 		{[]string{"--patterns", "/no/such/directory"}, exitConfig, "/no/such/directory"},
 		{[]string{"--state", taken}, exitRuntime, "in use by another process"},
 	} {
