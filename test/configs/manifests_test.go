@@ -43,7 +43,7 @@ func containers(t *testing.T) []container {
 			t.Fatal(err)
 		}
 	}
-	if len(found) < 8 { // daemon set, five components of the chart, two of the operator
+	if len(found) < 9 { // daemon set, six components of the chart, two of the operator
 		t.Fatalf("%d containers found", len(found))
 	}
 	return found

@@ -205,13 +205,15 @@ func TestHelmValues(t *testing.T) {
 		Compute    *chartComponent `json:"computeComponent"`
 		Frontend   *chartComponent `json:"frontendComponent"`
 		Compactor  *chartComponent `json:"compactorComponent"`
+		Iceberg    *chartComponent `json:"icebergCompactorComponent"`
 		Standalone *chartComponent `json:"standalone"`
 	}
 	if err := yaml.UnmarshalStrict(text, &values); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]*chartComponent{
-		"meta": values.Meta, "compute": values.Compute, "frontend": values.Frontend, "compactor": values.Compactor, "standalone": values.Standalone,
+		"meta": values.Meta, "compute": values.Compute, "frontend": values.Frontend, "compactor": values.Compactor,
+		"Iceberg compactor": values.Iceberg, "standalone": values.Standalone,
 	} {
 		if c == nil || len(c.AdditionalContainers) != 1 {
 			t.Errorf("%s has no sidecar", name)
