@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,16 +78,16 @@ func newJournal(t *testing.T) *journal {
 	return j
 }
 
-// add writes one message of a unit of RisingWave, as of at.
-func (j *journal) add(t *testing.T, at time.Time, message string) {
+// add writes one message of a unit, as of at.
+func (j *journal) add(t *testing.T, unit string, at time.Time, message string) {
 	t.Helper()
 	const remote = "/lib/systemd/systemd-journal-remote"
 	if _, err := os.Stat(remote); err != nil {
 		missing(t, "systemd-journal-remote is not installed ('make tools' as root on Debian installs it)")
 	}
 	j.files++
-	entry := fmt.Sprintf("__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n_BOOT_ID=6e4f0f9a5c7b4d0b9d0d5b8a2f1c3e7a\n_SYSTEMD_UNIT=risingwave-compute.service\nSYSLOG_IDENTIFIER=risingwave\nPRIORITY=6\nMESSAGE=%s\n\n",
-		at.UnixMicro(), j.files*1000000, message)
+	entry := fmt.Sprintf("__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n_BOOT_ID=6e4f0f9a5c7b4d0b9d0d5b8a2f1c3e7a\n_SYSTEMD_UNIT=%s.service\nSYSLOG_IDENTIFIER=risingwave\nPRIORITY=6\nMESSAGE=%s\n\n",
+		at.UnixMicro(), j.files*1000000, unit, message)
 	export := filepath.Join(t.TempDir(), "x.export")
 	if err := os.WriteFile(export, []byte(entry), 0o600); err != nil {
 		t.Fatal(err)
@@ -98,8 +99,8 @@ func (j *journal) add(t *testing.T, at time.Time, message string) {
 }
 
 // TestUnitRuns runs the very command of the unit against a real journal, twice:
-// it says when it is ready, finds the error, stops at SIGTERM, and goes on
-// where it stopped.
+// it says when it is ready, finds the error, and that of a unit which logs for
+// the first time then, stops at SIGTERM, and goes on where it stopped.
 func TestUnitRuns(t *testing.T) {
 	need(t, "bash")
 	j := newJournal(t)
@@ -119,19 +120,30 @@ func TestUnitRuns(t *testing.T) {
 	}
 	const line = "2026-08-21T14:06:38.556Z ERROR risingwave_stream::task::actor_manager: actor exit with error actor_id=%d error=Executor error: should not update vnode bitmap during consuming log store"
 	later := time.Now().Add(time.Minute) // --since=now takes what comes
-	j.add(t, later, fmt.Sprintf(line, 17))
-	if got := runUnit(t, j, placed.Replace(command[1])); got != "17" {
-		t.Errorf("the first run found actors %q, want 17", got)
+	j.add(t, "sshd", later, "no unit of RisingWave has ever logged")
+	run := func(unit string, actor int) string {
+		t.Helper()
+		return runUnit(t, j, placed.Replace(command[1]), func() {
+			later = later.Add(time.Second)
+			j.add(t, unit, later, fmt.Sprintf(line, actor))
+		})
 	}
-	j.add(t, later.Add(time.Second), fmt.Sprintf(line, 18))
-	if got := runUnit(t, j, placed.Replace(command[1])); got != "18" {
-		t.Errorf("the second run found actors %q, want 18 and no other", got)
+	for i, unit := range []string{"risingwave-compute", "risingwave-meta"} {
+		if got, want := run(unit, 17+i), strconv.Itoa(17+i); got != want {
+			t.Errorf("run %d found actors %q, want %s", i+1, got, want)
+		}
+	}
+	later = later.Add(time.Second)
+	j.add(t, "risingwave-worker", later, fmt.Sprintf(line, 19)) // fits the pattern only
+	if got := run("risingwave", 20); got != "19 20" {
+		t.Errorf("the third run found actors %q, want 19 20", got)
 	}
 }
 
-// runUnit runs a command as systemd does, until it has printed an event and
-// been quiet for a moment, and stops it. It returns the actors of the events.
-func runUnit(t *testing.T, j *journal, command string) string {
+// runUnit runs a command as systemd does, calls ready when it says so, waits
+// until it has printed an event and been quiet for a moment, and stops it. It
+// returns the actors of the events.
+func runUnit(t *testing.T, j *journal, command string, ready func()) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -152,6 +164,8 @@ func runUnit(t *testing.T, j *journal, command string) string {
 		t.Fatal(err)
 	}
 	awaitReady(t, socket, &stderr)
+	time.Sleep(time.Second) // journalctl has looked for units by now
+	ready()
 	events := make(chan string)
 	go func() {
 		defer close(events)
