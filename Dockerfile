@@ -48,6 +48,7 @@ COPY bin/rwannotate /usr/bin/rwannotate
 # It compiles on the machine that builds, for the platform that is asked for.
 FROM --platform=${BUILDPLATFORM} ${BUILDER} AS built
 ARG VERSION=dev
+ARG REVISION=unknown
 # Set by the builder.
 ARG TARGETOS
 ARG TARGETARCH
@@ -55,7 +56,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION=$VERSION OUT=/out/rwannotate
+RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION=$VERSION REVISION=$REVISION OUT=/out/rwannotate
 
 FROM image
 COPY --from=built /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

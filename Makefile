@@ -6,6 +6,7 @@
 # make release VERSION=0.1.0   archives, what is in them (SBOM), and checksums, in dist/; see CONTRIBUTING.md
 
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+REVISION    ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CYCLONEDX   ?= github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 PLATFORMS   ?= linux_amd64 linux_arm64
@@ -17,7 +18,7 @@ TOOLS       := $(CURDIR)/.tools
 # not inlined.
 OUTLINED := crypto/... encoding/asn1 encoding/json html/... internal/profile log/... math/big net/... runtime/pprof text/... vendor/... \
 	github.com/goccy/... github.com/prometheus/... github.com/schollz/... github.com/spf13/... google.golang.org/...
-BUILD := CGO_ENABLED=0 go build -trimpath -tags packed,nethttpomithttp2 $(OUTLINED:%=-gcflags=%=-l) -ldflags "-s -w -X main.version=$(VERSION)"
+BUILD := CGO_ENABLED=0 go build -trimpath -tags packed,nethttpomithttp2 $(OUTLINED:%=-gcflags=%=-l) -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)"
 
 # Tests with real servers, browsers or clocks: run after the others, one package at a time, so
 # that they have the machine to themselves. Most of them wait most of the time.
@@ -25,7 +26,7 @@ ALONE := ./test/loki ./test/scenarios ./test/torture ./test/web
 
 export PATH := $(TOOLS):$(PATH)
 
-.PHONY: build packed test unit lint fmt vet staticcheck catalogue tools bench release clean
+.PHONY: build packed test unit lint fmt vet staticcheck catalogue tools bench release clean clean-dist
 
 build: packed
 	$(BUILD) -o $(OUT) ./cmd/rwannotate
@@ -62,22 +63,27 @@ bench:
 	go run ./test/bench $(BENCH)
 
 # The same commit gives the same bytes.
-release: $(addprefix dist/rwannotate_$(VERSION)_,$(addsuffix .tar.gz,$(PLATFORMS)))
+release: clean-dist $(PLATFORMS:%=dist/rwannotate_$(VERSION)_%.tar.gz)
+	rm -rf dist/doc
 	cd dist && sha256sum *.tar.gz *.cdx.json >SHA256SUMS && cat SHA256SUMS
+
+# Nothing of an earlier release may stay.
+clean-dist:
+	rm -rf dist
 
 dist/rwannotate_$(VERSION)_%.tar.gz: dist/doc packed
 	rm -rf dist/$* && cp -r dist/doc dist/$*
 	GOOS=$(word 1,$(subst _, ,$*)) GOARCH=$(word 2,$(subst _, ,$*)) $(BUILD) -o dist/$*/rwannotate ./cmd/rwannotate
 	go run $(CYCLONEDX) bin -json -noserial -notimestamp -output dist/rwannotate_$(VERSION)_$*.cdx.json -version v$(VERSION) dist/$*/rwannotate
-	tar -C dist/$* --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner -cf - . | gzip -n9 >$@
+	tar -C dist/$* --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -cf - . | gzip -n9 >$@
 	rm -rf dist/$*
 
-dist/doc:
+dist/doc: clean-dist
 	mkdir -p dist/doc/completion dist/doc/configs
 	cp LICENSE README.md CHANGELOG.md dist/doc
 	git archive HEAD configs | tar -x -C dist/doc
 	go run -ldflags "-X main.version=$(VERSION)" ./cmd/rwannotate man dist/doc/man >/dev/null
 	for shell in bash zsh fish powershell; do go run ./cmd/rwannotate completion $$shell >dist/doc/completion/rwannotate.$$shell || exit 1; done
 
-clean:
-	rm -rf bin dist patterns/*.zst $(TOOLS)
+clean: clean-dist
+	rm -rf bin patterns/*.zst $(TOOLS)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -11,8 +12,9 @@ import (
 	"github.com/rwannotate/rwannotate/internal/catalog"
 )
 
-// version is set by the linker: -X main.version=0.1.0.
-var version = "dev"
+// Set by the linker, see the Makefile; go build itself knows a revision only
+// where there is a repository, which the build of an image is not given.
+var version, revision = "dev", ""
 
 // buildInfo is what the version command tells.
 type buildInfo struct {
@@ -57,14 +59,20 @@ func newVersionCmd(std streams) *cobra.Command {
 }
 
 func newBuildInfo(records []catalog.Record) buildInfo {
-	b := buildInfo{Version: version, Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok {
+	b := buildInfo{Version: version, Commit: commit(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b.Catalog.Version, b.Catalog.Digest, b.Catalog.Records = catalog.Version(records), catalog.Digest(records), len(records)
+	return b
+}
+
+// commit is the beginning of the revision that this was built from.
+func commit() string {
+	from := revision
+	if info, ok := debug.ReadBuildInfo(); ok && from == "" {
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 10 {
-				b.Commit = s.Value[:10]
+			if s.Key == "vcs.revision" {
+				from = s.Value
 			}
 		}
 	}
-	b.Catalog.Version, b.Catalog.Digest, b.Catalog.Records = catalog.Version(records), catalog.Digest(records), len(records)
-	return b
+	return fmt.Sprintf("%.10s", cmp.Or(from, "unknown"))
 }

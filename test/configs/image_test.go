@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -103,6 +105,35 @@ func TestImage(t *testing.T) {
 		t.Errorf("scan in the image: %v\n%s", err, out)
 	}
 	checkFiles(t, root)
+}
+
+// TestBuildStage copies the context as .dockerignore leaves it and plays there
+// what the Dockerfile does to compile.
+func TestBuildStage(t *testing.T) {
+	b := newBuilder(t)
+	recipe, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`(?m)^RUN (GOOS=.*)$`).FindSubmatch(recipe)
+	if command == nil {
+		t.Fatal("the Dockerfile compiles nothing")
+	}
+	copied := filepath.Join(t.TempDir(), "Containerfile")
+	if err := os.WriteFile(copied, []byte("FROM scratch\nCOPY . /src/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.run(t, "bud", "--isolation", "chroot", "--file", copied, "--ignorefile", "../../.dockerignore", "-t", "context", "../..")
+	root := b.run(t, "mount", b.run(t, "from", "context"))
+	cmd := exec.Command("sh", "-c", strings.ReplaceAll(string(command[1]), "=/out/", "="+root+"/out/"))
+	cmd.Dir = root + "/src"
+	cmd.Env = append(os.Environ(), "VERSION=1.2.3", "REVISION=0123456789abcdef", "TARGETOS="+runtime.GOOS, "TARGETARCH="+runtime.GOARCH)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command[1], err, out)
+	}
+	if out, err := exec.Command(root+"/out/rwannotate", "version").Output(); err != nil || !strings.HasPrefix(string(out), "rwannotate 1.2.3 (0123456789, ") {
+		t.Errorf("version: %s %v", out, err)
+	}
 }
 
 // checkFiles: there is the program, and nothing that could be a shell; and
