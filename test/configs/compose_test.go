@@ -3,6 +3,7 @@ package configs
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,11 @@ func TestCompose(t *testing.T) {
 	ours := file.Services["rwannotate"]
 	if mounts := strings.Join(ours.Volumes, " "); !strings.Contains(mounts, ":"+c.State.Dir) || !strings.Contains(mounts, "config.yaml:/etc/rwannotate/config.yaml:ro") {
 		t.Errorf("mounts %s", mounts)
+	}
+	// A volume takes over the owner of a directory of the image, 65532; where
+	// the image has none it is root's.
+	if ours.User == "0:0" && slices.Equal(ours.CapDrop, []string{"ALL"}) && c.State.Dir == "/var/lib/rwannotate" {
+		t.Error("root without capabilities cannot write into the state directory of the image")
 	}
 	if !doublestar.MatchUnvalidated(c.Inputs[0].Files[0], "/var/lib/docker/containers/0a1b/0a1b-json.log") {
 		t.Errorf("does not read %v", c.Inputs[0].Files)
