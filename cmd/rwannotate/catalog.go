@@ -23,7 +23,7 @@ type catalogFlags struct {
 }
 
 func (f *catalogFlags) register(fl *pflag.FlagSet) {
-	fl.StringArrayVar(&f.dirs, "patterns", nil, "directory with further records, which override embedded ones by id (repeatable)")
+	fl.StringArrayVar(&f.dirs, "patterns", nil, "`DIR` with further records, which override embedded ones by id (repeatable)")
 	fl.BoolVar(&f.noEmbedded, "no-embedded", false, "leave out the catalogue inside the binary")
 	fl.BoolVar(&f.strict, "strict", false, "stop if a record of the catalogue cannot be used")
 }

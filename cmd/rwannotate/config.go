@@ -36,22 +36,22 @@ type configFlags struct {
 
 // overridingFlags are the flags that stand for a key of the configuration.
 var overridingFlags = []struct{ flag, key, usage string }{
-	{"input", "input", "file, directory or glob to read, or - for standard input, instead of the configured inputs (repeatable)"},
+	{"input", "input", "file, directory or `GLOB` to read, or - for standard input, instead of the configured inputs (repeatable)"},
 	{"start", "start", "where to begin with files: checkpoint, beginning or end"},
-	{"patterns", "catalog.paths", "directory with further records, which override embedded ones by id (repeatable)"},
+	{"patterns", "catalog.paths", "`DIR` with further records, which override embedded ones by id (repeatable)"},
 	{"no-embedded", "catalog.embedded", "leave out the catalogue inside the binary"},
 	{"strict", "catalog.strict", "stop if a record of the catalogue cannot be used"},
-	{"state", "state.dir", "directory for positions and unsent events"},
-	{"loki-url", "loki.url", "address of Loki"},
+	{"state", "state.dir", "`DIR` for positions and unsent events"},
+	{"loki-url", "loki.url", "`URL` of Loki, such as http://loki:3100"},
 	{"loki-repeat", "loki.repeat", "collapse: repeats become one event with counts; all: send every hit"},
-	{"web-listen", "web.listen", "host:port of health, metrics and status page; empty: none"},
+	{"web-listen", "web.listen", "`HOST:PORT` of health, metrics and status page; empty: none"},
 	{"log-level", "log.level", "least level of our own messages: debug, info, warn or error"},
 	{"log-format", "log.format", "form of our own messages: json or text"},
 }
 
 func (f *configFlags) register(fl *pflag.FlagSet) {
 	f.set = fl
-	fl.StringVarP(&f.file, "config", "c", "", "configuration file (default $RWANNOTATE_CONFIG, else "+defaultConfigFile+" if it exists)")
+	fl.StringVarP(&f.file, "config", "c", "", "configuration `FILE` (default $RWANNOTATE_CONFIG, else "+defaultConfigFile+" if it exists)")
 	for _, o := range overridingFlags {
 		switch o.flag {
 		case "input", "patterns":
@@ -144,7 +144,7 @@ func newConfigValidateCmd(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Say everything that is wrong with a configuration",
-		Long: `Reads a configuration as run would, with the RWANNOTATE_… variables, and says
+		Long: `Read a configuration as run would, with the RWANNOTATE_… variables, and say
 everything that is wrong with it. Files that it names (secrets, certificates)
 and records of the catalogue are looked for; as they may be elsewhere, those
 that are missing are warnings, and errors with --online. --online also asks
@@ -225,7 +225,7 @@ func newConfigShowCmd(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the configuration in force, and where each value was given",
-		Long: `Shows every value that run would use with the same flags, the RWANNOTATE_…
+		Long: `Show every value that run would use with the same flags, the RWANNOTATE_…
 variables and the file, and where it was given. Secrets are shown as ***.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

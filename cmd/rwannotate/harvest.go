@@ -39,11 +39,11 @@ from; what it means and what to do is yours to write.`,
 	}
 	fl := cmd.Flags()
 	h.catalog.register(fl)
-	fl.StringVarP(&h.dir, "output-dir", "o", "", "write drafts below this directory")
+	fl.StringVarP(&h.dir, "output-dir", "o", "", "write drafts below `DIR`")
 	fl.StringVar(&h.format, "format", "table", "table, tsv (escaped with \\n, \\t, \\\\) or yaml")
 	fl.StringSliceVar(&h.levels, "level", []string{"panic", "error", "warn"}, "only messages of these levels: "+strings.Join(harvest.Levels(), ", "))
 	fl.BoolVar(&h.fresh, "new", false, "only wordings that no record of the catalogue has")
-	fl.StringVar(&h.commit, "commit", "", "commit of the source, for links (default: what SRC/.git says)")
+	fl.StringVar(&h.commit, "commit", "", "`COMMIT` of the source, for links (default: what SRC/.git says)")
 	return cmd
 }
 

@@ -29,7 +29,7 @@ without a shell or curl. Prints one line; the exit code is 0 if it does, else 1.
 
 It asks at --addr, else where the configuration says that the daemon listens
 (web.listen, RWANNOTATE_WEB_LISTEN).`,
-		Example: `  HEALTHCHECK CMD ["/rwannotate", "healthcheck"]`,
+		Example: `  HEALTHCHECK CMD ["/usr/bin/rwannotate", "healthcheck"]`,
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if addr == "" {
@@ -43,8 +43,8 @@ It asks at --addr, else where the configuration says that the daemon listens
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&addr, "addr", "", "host:port to ask")
-	cmd.Flags().StringVarP(&flags.file, "config", "c", "", "configuration file of the daemon (default $RWANNOTATE_CONFIG, else "+defaultConfigFile+" if it exists)")
+	cmd.Flags().StringVar(&addr, "addr", "", "`HOST:PORT` to ask")
+	cmd.Flags().StringVarP(&flags.file, "config", "c", "", "configuration `FILE` of the daemon (default $RWANNOTATE_CONFIG, else "+defaultConfigFile+" if it exists)")
 	flags.set = cmd.Flags()
 	return cmd
 }

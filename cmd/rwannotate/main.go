@@ -75,16 +75,27 @@ func run(ctx context.Context, args []string, std streams) int {
 }
 
 func newRoot(std streams) *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:   "rwannotate",
 		Short: "Recognise known errors in RisingWave logs and say what to do about them",
 		Long: `rwannotate reads RisingWave log streams (files, Kubernetes container logs,
 journalctl piped in), recognises known errors and emits one enriched event for
-each: which error it is, how severe, what it means, what to do.`,
+each: which error it is, how severe, what it means, what to do.
+
+Exit codes: 0 done; 1 something failed while running; 2 wrong command line;
+10 "scan --fail-on" found such an error; 78 the configuration or the catalogue
+cannot be used.`,
+		Example: `  rwannotate scan compute-0.log
+  rwannotate explain invalid-worker
+  journalctl -f -o export -u risingwave-compute | rwannotate run`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return newVersionCmd(std).RunE(cmd, nil)
+			}
 			_ = cmd.Help()
 			return exitError{code: exitUsage}
 		},
@@ -96,6 +107,7 @@ each: which error it is, how severe, what it means, what to do.`,
 		}
 		return exitf(exitUsage, "%v (see %q)", err, cmd.CommandPath()+" --help")
 	})
+	root.Flags().BoolVar(&showVersion, "version", false, "print what the command version prints")
 	root.AddCommand(commands(std)...)
 	return root
 }

@@ -56,7 +56,11 @@ func manPage(c *cobra.Command) []byte {
 	c.InitDefaultHelpFlag()
 	fmt.Fprintf(&b, ".TH %q 1 \"\" %q\n", strings.ToUpper(manName(c)), "rwannotate "+version)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(c)), roff(c.Short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(c.UseLine()))
+	synopsis := c.UseLine()
+	if c.HasAvailableSubCommands() {
+		synopsis = c.CommandPath() + " COMMAND"
+	}
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(synopsis))
 	text := c.Long
 	if text == "" {
 		text = c.Short + "."

@@ -33,6 +33,9 @@ func TestMan(t *testing.T) {
 			}
 		}
 	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "rwannotate-config.1")); !strings.Contains(string(text), ".B rwannotate config COMMAND\n") {
+		t.Errorf("the page of config:\n%s", text)
+	}
 	scan, _ := os.ReadFile(filepath.Join(dir, "rwannotate-scan.1"))
 	for _, want := range []string{".SH NAME\nrwannotate\\-scan \\- Read logs", `.B \-\-fail\-on`, ".SH EXAMPLES\n.nf\n", ".BR rwannotate (1)"} {
 		if !strings.Contains(string(scan), want) {

@@ -29,7 +29,7 @@ to add examples.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return imp.run(args) },
 	}
-	cmd.Flags().StringVarP(&imp.dir, "output-dir", "o", "", "write files below this directory")
+	cmd.Flags().StringVarP(&imp.dir, "output-dir", "o", "", "write files below `DIR`")
 	cmd.Flags().BoolVar(&imp.force, "force", false, "overwrite files")
 	return cmd
 }

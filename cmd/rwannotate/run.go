@@ -47,11 +47,14 @@ Events go to standard output, one JSON object a line, our own messages to
 standard error. Inputs are files, directories, globs, or "-" for standard
 input; without any, what is piped in. With --state, positions survive restarts.
 
-SIGTERM ends it within 800 ms, everything read and saved; SIGHUP reloads the
-catalogue and what the configuration says of it (catalog.*). Other keys take
-effect at the next start.`,
-		Example: `  rwannotate run --input '/var/log/pods/risingwave_*/*/*.log' --state /var/lib/rwannotate
-  journalctl -f -o export -u risingwave | rwannotate run`,
+A flag wins over a variable (RWANNOTATE_WEB_LISTEN is web.listen), that over
+the configuration file, the file over the default: see "config show".
+
+SIGTERM ends it within 800 ms (shutdown_timeout), everything read and saved;
+SIGHUP reloads the catalogue and what the configuration says of it (catalog.*).
+Other keys take effect at the next start.`,
+		Example: `  rwannotate run --input '/var/log/pods/risingwave_*/{meta,compute}/*.log' --state /var/lib/rwannotate
+  journalctl -f -o export -u risingwave-compute | rwannotate run`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, origins, err := flags.load(std.err)
