@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -98,32 +99,55 @@ func (j *journal) add(t *testing.T, unit string, at time.Time, message string) {
 	}
 }
 
-// TestUnitRuns runs the very command of the unit against a real journal, twice:
-// it says when it is ready, finds the error, and that of a unit which logs for
-// the first time then, stops at SIGTERM, and goes on where it stopped.
-func TestUnitRuns(t *testing.T) {
+// placedCommand is the unit's command with our program, an edited configuration
+// and the state in places of the test's.
+func placedCommand(t *testing.T, edit func(string) string) string {
+	t.Helper()
 	need(t, "bash")
-	j := newJournal(t)
-	program, state := binary(t), t.TempDir()
-	configFile := filepath.Join(t.TempDir(), "config.yaml")
 	text, err := os.ReadFile(shipped + "/systemd/config.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	placed := strings.NewReplacer("/usr/bin/rwannotate", program, "/etc/rwannotate/config.yaml", configFile, "/var/lib/rwannotate", state, "$$", "$")
-	if err := os.WriteFile(configFile, []byte(placed.Replace(string(text))), 0o600); err != nil {
+	dir := t.TempDir()
+	placed := strings.NewReplacer("/usr/bin/rwannotate", binary(t), "/etc/rwannotate/config.yaml", dir+"/config.yaml", "/var/lib/rwannotate", dir+"/state", "$$", "$")
+	if err := os.WriteFile(dir+"/config.yaml", []byte(edit(placed.Replace(string(text)))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	command := regexp.MustCompile(`(?m)^ExecStart=/bin/bash -c '(.*)'$`).FindStringSubmatch(readUnit(t))
 	if command == nil {
 		t.Fatal("no ExecStart with bash in the unit")
 	}
+	return placed.Replace(command[1])
+}
+
+// TestUnitStops: a faulty configuration ends the main process with a code for
+// which systemd does not start it again. (It looks at no other process's.)
+func TestUnitStops(t *testing.T) {
+	command := placedCommand(t, func(text string) string { return text + "\nlokki: {}\n" })
+	cmd := exec.Command("bash", "-c", command)
+	cmd.Env = append(os.Environ(), "PATH="+newJournal(t).bin+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	code := strconv.Itoa(cmd.ProcessState.ExitCode())
+	prevented := regexp.MustCompile(`(?m)^RestartPreventExitStatus=(.*)$`).FindStringSubmatch(readUnit(t))
+	if err == nil || prevented == nil || !slices.Contains(strings.Fields(prevented[1]), code) || !bytes.Contains(out, []byte("lokki")) {
+		t.Errorf("exit %s, of %q: %s", code, prevented, out)
+	}
+	if strings.Contains(readUnit(t), "\nExecStartPre=") {
+		t.Error("what fails before the main process is tried for ever")
+	}
+}
+
+// TestUnitRuns runs the very command of the unit against a real journal, twice:
+// it says when it is ready, finds the error, and that of a unit which logs for
+// the first time then, stops at SIGTERM, and goes on where it stopped.
+func TestUnitRuns(t *testing.T) {
+	j, command := newJournal(t), placedCommand(t, func(text string) string { return text })
 	const line = "2026-08-21T14:06:38.556Z ERROR risingwave_stream::task::actor_manager: actor exit with error actor_id=%d error=Executor error: should not update vnode bitmap during consuming log store"
 	later := time.Now().Add(time.Minute) // --since=now takes what comes
 	j.add(t, "sshd", later, "no unit of RisingWave has ever logged")
 	run := func(unit string, actor int) string {
 		t.Helper()
-		return runUnit(t, j, placed.Replace(command[1]), func() {
+		return runUnit(t, j, command, func() {
 			later = later.Add(time.Second)
 			j.add(t, unit, later, fmt.Sprintf(line, actor))
 		})
