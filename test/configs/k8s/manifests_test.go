@@ -132,6 +132,9 @@ func TestDaemonSet(t *testing.T) {
 	checkContainer(t, "daemonset", pod.Spec.Containers[0], *pod.Spec.SecurityContext)
 	checkVolumes(t, "daemonset", pod.Spec.Volumes, configMap.Name)
 	checkMounts(t, "daemonset", pod.Spec.Containers[0], pod.Spec.Volumes)
+	if pod.Spec.NodeSelector["kubernetes.io/os"] != "linux" || len(pod.Spec.Tolerations) != 1 || pod.Spec.Tolerations[0] != (core.Toleration{Operator: core.TolerationOpExists}) {
+		t.Errorf("runs on %v, tolerates %v: RisingWave may be on any Linux node, and on no other", pod.Spec.NodeSelector, pod.Spec.Tolerations)
+	}
 	if !strings.HasPrefix(configMap.Name, "rwannotate-") {
 		t.Errorf("ConfigMap %s: a new configuration would not roll the DaemonSet out", configMap.Name)
 	}
