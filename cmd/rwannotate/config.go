@@ -302,6 +302,9 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 // probeEndpoints asks every endpoint and says what it answered.
 func probeEndpoints(ctx context.Context, w io.Writer, c config.Config) error {
 	code := exitOK
+	if len(c.Loki.Endpoints) == 0 {
+		fmt.Fprintln(w, "no Loki endpoint is configured: nothing was asked")
+	}
 	for _, e := range c.Loki.Endpoints {
 		verdict, failed := probe(ctx, e)
 		code = max(code, failed)

@@ -96,6 +96,7 @@ func TestConfigValidate(t *testing.T) {
 		{"missing files are warnings", []string{missing}, exitOK, ": ok\n", "warning: loki.endpoints[0].bearer_token_file: /nowhere/token does not exist"},
 		{"unknown record", []string{missing}, exitOK, ": ok\n", `:2:21: warning: catalog.disable[0]: the catalogue has no record "no-such-record"`},
 		{"missing files with --online", []string{"--online", missing}, exitConfig, "", "the configuration has 2 faults"},
+		{"nobody to ask", []string{"--online", "../../configs/rwannotate.yaml"}, exitOK, "no Loki endpoint is configured: nothing was asked\n", ""},
 		{"two files", []string{good, two}, exitUsage, "", "accepts at most 1 arg"},
 		{"bad flag", []string{"--of-line"}, exitUsage, "", "unknown flag"},
 		{"bad value of a flag", []string{"--log-level", "loud"}, exitConfig, "", `--log-level: log.level: "loud" is not known`},
