@@ -19,14 +19,15 @@ type inline struct {
 	w       *bufio.Writer
 	term    terminal
 	matcher *match.Matcher
+	mask    *annotate.Masker
 	pending []byte // read, not yet printed
 	offset  int64  // of pending[0] in the input
 	events  []annotate.Event
 	clean   []byte
 }
 
-func newInline(w *bufio.Writer, term terminal, m *match.Matcher) *inline {
-	return &inline{w: w, term: term, matcher: m}
+func newInline(w *bufio.Writer, term terminal, m *match.Matcher, mask *annotate.Masker) *inline {
+	return &inline{w: w, term: term, matcher: m, mask: mask}
 }
 
 // longLine is the length from which a line is printed before its end has come.
@@ -68,13 +69,14 @@ func (p *inline) settled(offset int64) error {
 	return p.w.Flush()
 }
 
-// print writes a part of the log. What is in it must not drive the terminal.
+// print writes a part of the log, its secrets masked as in events. What is in it
+// must not drive the terminal.
 func (p *inline) print(b []byte) {
 	p.clean = logline.Clean(p.clean[:0], b)
 	if bytes.ContainsFunc(p.clean, func(r rune) bool { return r > unicode.MaxASCII }) {
 		p.clean = bytes.Map(shown, p.clean)
 	}
-	p.w.Write(p.clean)
+	p.w.WriteString(p.mask.Mask(string(p.clean)))
 }
 
 // line prints one line and the explanations that belong under it.

@@ -133,7 +133,7 @@ func runScan(ctx context.Context, std streams, f scanFlags, args []string) error
 			return err
 		}
 	case f.output == "inline":
-		s.report = newInline(out, term, matcher)
+		s.report = newInline(out, term, matcher, s.options.Mask)
 	case f.output == "text", f.output == "auto" && term.tty:
 		s.report = newTable(out, term, matcher, f.top)
 	default:
