@@ -772,6 +772,7 @@ func chaos(w *world, rnd *rand.Rand) {
 		return time.Duration(net.IntN(300)) * time.Millisecond
 	}
 	w.opts.BatchBytes, w.opts.Parallel = 3000, 3
+	w.opts.DeadLetter = filepath.Join(w.t.TempDir(), "dead-letters")
 	const streams, each = 5, 120
 	poison := 0
 	w.start()
@@ -792,24 +793,26 @@ func chaos(w *world, rnd *rand.Rand) {
 		}
 	}
 	w.pass(time.Hour)
-	dropped := uint64(0)
 	for i := 0; i < 2 && len(w.q.left()) > 0; i++ {
 		w.add(entry("evidence", label("namespace", "z"))) // for a poison that is alone
 		w.pass(10 * time.Minute)
 	}
-	for _, n := range w.c.Stats().Dropped {
-		dropped += n
-	}
 	if left := w.q.left(); len(left) > 0 {
 		w.t.Errorf("still queued: %v", left)
 	}
-	if int(dropped) > poison {
+	letters, err := os.ReadFile(w.opts.DeadLetter)
+	if err != nil && poison > 0 {
+		w.t.Error(err)
+	}
+	dropped := bytes.Count(letters, []byte("\n"))
+	if !unexplained && dropped > poison {
 		w.t.Errorf("%d dropped, %d were poison", dropped, poison)
 	}
 	for s := range streams {
 		_, got := w.fake.find(fmt.Sprintf("s%d-", s))
-		if len(got) != each {
-			w.t.Errorf("stream %d: %d of %d stored", s, len(got), each)
+		// An entry that a server without an explanation has refused often enough by chance passes for poison.
+		if unlucky := bytes.Count(letters, fmt.Appendf(nil, `"line":"s%d-`, s)); len(got)+unlucky != each || unlucky > 1 || unlucky > 0 && !unexplained {
+			w.t.Errorf("stream %d: %d of %d stored, %d given up", s, len(got), each, unlucky)
 		}
 		for i := 1; i < len(got) && !unexplained; i++ {
 			if word(got[i].Line) < word(got[i-1].Line) {
