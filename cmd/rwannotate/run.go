@@ -57,11 +57,16 @@ Other keys take effect at the next start.`,
   journalctl -f -o export -u risingwave-compute | rwannotate run`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			signals := make(chan os.Signal, 8)
+			signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // at once: a SIGHUP while we start must not end us
+			defer signal.Stop(signals)
 			cfg, origins, err := flags.load(std.err)
 			if err != nil {
 				return err
 			}
-			return runDaemon(cmd.Context(), std, &flags, configured{cfg, origins}, dryRun)
+			given := configured{cfg, origins}
+			a := &app{std: std, flags: &flags, given: given, cfg: cfg, signals: signals}
+			return a.start(cmd.Context(), dryRun)
 		},
 	}
 	flags.register(cmd.Flags())
@@ -96,20 +101,19 @@ type configured struct {
 	origins config.Origins
 }
 
-// runDaemon wires the parts together and runs them.
-func runDaemon(ctx context.Context, std streams, flags *configFlags, given configured, dryRun bool) error {
-	cfg := given.cfg
-	if len(cfg.Inputs) == 0 {
-		if !piped(std.in) {
+// start wires the parts together and runs them.
+func (a *app) start(ctx context.Context, dryRun bool) error {
+	if len(a.cfg.Inputs) == 0 {
+		if !piped(a.std.in) {
 			return exitf(exitUsage, "nothing to read: name inputs with --input or in the configuration, or pipe a log in")
 		}
-		cfg.Inputs = []config.Input{{Stdin: true}}
+		a.cfg.Inputs = []config.Input{{Stdin: true}}
 	}
 	if dryRun {
-		cfg.State.Dir, cfg.Loki.Endpoints, cfg.Output.Stdout = "", nil, true
+		a.cfg.State.Dir, a.cfg.Loki.Endpoints, a.cfg.Output.Stdout = "", nil, true
 	}
-	a := &app{std: std, flags: flags, given: given, cfg: cfg, log: newLogger(std.err, cfg.Log), signals: make(chan os.Signal, 8)}
-	k, err := loadKnowledge(std.err, given, cfg.Catalog.Strict)
+	a.log = newLogger(a.std.err, a.cfg.Log)
+	k, err := loadKnowledge(a.std.err, a.given, a.cfg.Catalog.Strict)
 	if err != nil {
 		return err
 	}
@@ -119,9 +123,6 @@ func runDaemon(ctx context.Context, std streams, flags *configFlags, given confi
 		return err
 	}
 	defer closeState()
-	// SIGPIPE too: else a closed standard output ends us without a word.
-	signal.Notify(a.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	defer signal.Stop(a.signals)
 	return a.run(ctx)
 }
 

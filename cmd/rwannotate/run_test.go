@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,6 +79,33 @@ func TestRunUsage(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(context.Background(), []string{"run"}, streams{nil, &out, &errs}); code != exitUsage || !strings.Contains(errs.String(), "nothing to read") {
 		t.Errorf("no input at all: exit %d, %s", code, errs.String())
+	}
+}
+
+// A signal that comes while we start counts too. The configuration is a named
+// pipe here: it is read until we close our end.
+func TestRunHearsSignalsWhileItStarts(t *testing.T) {
+	t.Setenv("RWANNOTATE_RELOAD_INTERVAL", "0") // nobody looks at the pipe again
+	dir := t.TempDir()
+	conf, log := filepath.Join(dir, "conf.yaml"), filepath.Join(dir, "a.log")
+	if err := errors.Join(syscall.Mkfifo(conf, 0o600), os.WriteFile(log, []byte(knownLine(1)), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- run(context.Background(), []string{"run", "-c", conf, "--web-listen", "", "--input", log}, streams{nil, &out, &errs})
+	}()
+	reading, err := os.OpenFile(conf, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	reading.Close()
+	if c := <-code; c != 0 || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("exit %d, %s%s", c, out.String(), errs.String())
 	}
 }
 
