@@ -675,6 +675,21 @@ func TestFifo(t *testing.T) {
 	r.stop()
 }
 
+// What a writer left behind just before the stop is nowhere but in the pipe.
+func TestFifoIsEmptiedAtTheStop(t *testing.T) {
+	w := newWorld(t)
+	w.check(unix.Mkfifo(w.path("p"), 0o644))
+	in, err := os.OpenFile(w.path("p"), os.O_RDWR, 0) // keeps what is written until somebody reads
+	w.check(err)
+	defer in.Close()
+	in.WriteString(text(0, 3))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	f := fifo{w.path("p"), w.open, w.pos, StreamInfo{Key: "fifo", Line: 1}}
+	w.check(f.run(ctx))
+	w.want(0, 3)
+}
+
 // A line of 20 MB while the tail is on the file: it must not gather it.
 func TestGiantLine(t *testing.T) {
 	w := newWorld(t)

@@ -159,13 +159,17 @@ func (f *fifo) run(ctx context.Context) error {
 	}
 	defer in.Close()
 	fds := []unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}}
-	for ctx.Err() == nil {
-		if n, _ := unix.Poll(fds, 100); n > 0 && fds[0].Revents&unix.POLLIN != 0 {
+	for stopping := false; !stopping; {
+		stopping = ctx.Err() != nil // then one last look: what is in the pipe goes when we close it
+		n, _ := unix.Poll(fds, 100)
+		switch {
+		case n > 0 && fds[0].Revents&unix.POLLIN != 0:
 			p := pipe{in: in, open: f.open, pos: f.pos, info: f.info}
 			if err := p.run(ctx); err != nil {
 				return err
 			}
-		} else if n > 0 { // hung up: no writer, poll would not wait
+			stopping = ctx.Err() != nil
+		case n > 0: // hung up: no writer, poll would not wait
 			select {
 			case <-ctx.Done():
 			case <-time.After(100 * time.Millisecond):
