@@ -278,14 +278,14 @@ func (g group) find(items []item, faults map[int]fault) bool {
 	if match == nil {
 		return false
 	}
-	left := g.count
+	left, ban := g.count, strings.Contains(g.text, disallowText) // a ban is about all, however many it is said of
 	for i := range items {
-		if _, taken := faults[i]; left > 0 && !taken && match(&items[i].entry) {
+		if _, taken := faults[i]; (left > 0 || ban) && !taken && match(&items[i].entry) {
 			faults[i] = f
 			left--
 		}
 	}
-	return left == 0
+	return left <= 0
 }
 
 // matcher says which entries a refusal can be about; nil if it does not name

@@ -128,6 +128,8 @@ func TestExplain(t *testing.T) {
 		"behind and rate":            {behind(2, 4) + " Per stream rate limit exceeded", four, nil, false},
 		"metadata disallowed": {"1 errors like: stream '{}' includes structured metadata, but this feature is disallowed. Please see `limits_config.allow_structured_metadata`",
 			[]item{at(0, 1), at(1, 1, Pair{"a", "b"})}, map[int]fault{1: {reason: MetadataTooLarge}}, true},
+		"metadata disallowed, said once": {"stream '{}' includes structured metadata, but this feature is disallowed",
+			[]item{at(0, 1, Pair{"a", "b"}), at(1, 1), at(2, 1, Pair{"a", "b"})}, map[int]fault{0: {reason: MetadataTooLarge}, 2: {reason: MetadataTooLarge}}, true},
 		"metadata too many": {"stream '{}' has too many structured metadata labels: '2', limit: '1'", []item{at(0, 1, Pair{"a", "b"}), at(1, 1, Pair{"a", "b"}, Pair{"c", "d"})},
 			map[int]fault{1: {MetadataTooLarge, 1}}, true},
 		"metadata too large": {"stream '{}' has structured metadata too large: '7' bytes, limit: '5' bytes", []item{at(0, 1, Pair{"a", "b"}), at(1, 1, Pair{"a", "123456"})},

@@ -78,10 +78,18 @@ func (d *drops) report(now time.Time) {
 		s := d.sample[r]
 		d.log.Error().Str("endpoint", d.endpoint).Str("reason", string(r)).Uint64("entries", n).Uint64("total", d.counts[r]).
 			Str("answer", shorten(s.Answer, 300)).Time("sample_time", s.Stamp).Str("sample_line", shorten(s.Line, 300)).
-			Msg("entries dropped: the endpoint will never take them")
+			Msg("entries dropped: " + r.because())
 		d.told[r] = d.counts[r]
 		d.last = now
 	}
+}
+
+// because says why an entry is given up.
+func (r Reason) because() string {
+	if r == QueueFull {
+		return "the queue was full, and the input cannot wait"
+	}
+	return "the endpoint will never take them"
 }
 
 // tick is report for times when nothing is dropped.
