@@ -25,7 +25,7 @@ type sibling struct {
 func (m *Files) siblings(path string, entries []os.DirEntry) []sibling {
 	dir, base := filepath.Split(path)
 	var out []sibling
-	for _, e := range entries {
+	for _, e := range namedLike(base, entries) {
 		related, rotated := relation(e.Name(), base)
 		restart := isRestart(e.Name(), base)
 		if !related && !restart || excluded(e.Name(), nil) || !e.Type().IsRegular() {
@@ -36,6 +36,21 @@ func (m *Files) siblings(path string, entries []os.DirEntry) []sibling {
 		}
 	}
 	return out
+}
+
+// namedLike returns those of the entries, which are sorted by name, that may
+// be siblings of base. In a directory of thousands of logs each has few.
+func namedLike(base string, entries []os.DirEntry) []os.DirEntry {
+	if restartName.MatchString(base) {
+		return entries
+	}
+	byName := func(e os.DirEntry, name string) int { return strings.Compare(e.Name(), name) }
+	from, _ := slices.BinarySearchFunc(entries, base, byName)
+	n := slices.IndexFunc(entries[from:], func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), base) })
+	if n < 0 {
+		return entries[from:]
+	}
+	return entries[from : from+n]
 }
 
 var (
@@ -66,9 +81,10 @@ func later(path, than string) bool {
 	return ok && okThan && a > b
 }
 
-func isSibling(name, base string) bool {
-	related, _ := relation(name, base)
-	return related
+// isSibling reports whether a file lies beside another, under a name made from its.
+func isSibling(path, of string) bool {
+	related, _ := relation(path, of)
+	return related && filepath.Dir(path) == filepath.Dir(of)
 }
 
 // copied is an open copy of content that we read elsewhere. Nobody else opens
@@ -139,7 +155,7 @@ func (m *Files) copiesSince(f *file, since time.Time) []sibling {
 // read when the original is truncated.
 func (m *Files) isCopy(fd *os.File, path string, size int64) bool {
 	for _, f := range m.openFiles() {
-		if filepath.Dir(f.real) != filepath.Dir(path) || !isSibling(filepath.Base(path), filepath.Base(f.real)) {
+		if !isSibling(path, f.real) {
 			continue
 		}
 		if sameContent(fd, size, f.fd) {

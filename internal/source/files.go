@@ -59,6 +59,7 @@ type Files struct {
 	looked   time.Time                // when finished generations were last looked at
 	swept    time.Time                // when positions of files that are gone were last dropped
 	listings map[string][]os.DirEntry // directories read during this scan
+	newest   map[string]time.Time     // what is known of each path, gathered during this scan: when its newest file was written
 	warned   map[string]string        // by path: the last complaint, not to be repeated
 	fifos    map[string]bool
 	finished map[string]*file // rotated away and read to the end, by key, as long as they are where they were
@@ -176,6 +177,7 @@ func (m *Files) scan(ctx context.Context) {
 	now := time.Now()
 	m.lastScan.Store(now.UnixNano())
 	clear(m.listings)
+	m.newest = nil
 	if now.Sub(m.globbed) >= globEvery {
 		m.before, m.globbed = m.globbed, now
 		m.discover()
@@ -388,7 +390,7 @@ func (m *Files) setAside(s *slot, fd *os.File, real string, info fs.FileInfo) bo
 
 func (m *Files) besideOpen(path string) bool {
 	return slices.ContainsFunc(m.openFiles(), func(f *file) bool {
-		return filepath.Dir(f.real) == filepath.Dir(path) && isSibling(filepath.Base(path), filepath.Base(f.real))
+		return isSibling(path, f.real)
 	})
 }
 
@@ -571,14 +573,25 @@ func (m *Files) copyAt(g sibling, read position, beside *os.File) bool {
 }
 
 // lastOf returns when the newest file that we read in the slot was written.
+// With thousands of files there are thousands of positions: they are gone
+// through once a scan.
 func (m *Files) lastOf(s *slot, real string) (mtime time.Time, found bool) {
-	m.pos.Each(func(_ string, v []byte) {
-		if p, ok := decodePosition(v); ok && (p.Path == real || p.Input == s.path) {
-			if t := time.Unix(0, p.Mtime); t.After(mtime) {
-				mtime, found = t, true
+	if m.newest == nil {
+		m.newest = map[string]time.Time{}
+		m.pos.Each(func(_ string, v []byte) {
+			p, ok := decodePosition(v)
+			for _, path := range []string{p.Path, p.Input} {
+				if t := time.Unix(0, p.Mtime); ok && t.After(m.newest[path]) {
+					m.newest[path] = t
+				}
 			}
+		})
+	}
+	for _, path := range []string{real, s.path} {
+		if t, ok := m.newest[path]; ok && t.After(mtime) {
+			mtime, found = t, true
 		}
-	})
+	}
 	return mtime, found
 }
 

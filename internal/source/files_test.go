@@ -560,6 +560,21 @@ func TestStartChoices(t *testing.T) {
 	}
 }
 
+// Thousands of files come with thousands of positions: to go through all of
+// them for each new file takes minutes.
+func TestPositionsAreGoneThroughOnceAScan(t *testing.T) {
+	w := newWorld(t)
+	for i := range 100 {
+		w.write(fmt.Sprintf("%d.txt", i), text(i, i+1))
+	}
+	r := w.start("*.txt")
+	w.want(0, 100)
+	r.stop()
+	if w.pos.walked > 5 {
+		t.Errorf("%d times", w.pos.walked)
+	}
+}
+
 func TestFilesAfterStartAreReadFromTheirBeginning(t *testing.T) {
 	w := newWorld(t)
 	w.startWith(Options{Inputs: []Input{{Path: "*.log", Start: FromEnd}}}, nil)

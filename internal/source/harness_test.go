@@ -108,8 +108,9 @@ type gotLine struct {
 
 // memory is Positions in memory, shared by the runs of a test.
 type memory struct {
-	mu sync.Mutex
-	m  map[string][]byte
+	mu     sync.Mutex
+	m      map[string][]byte
+	walked int // calls of Each
 }
 
 func (p *memory) Load(key string) ([]byte, bool) {
@@ -134,6 +135,7 @@ func (p *memory) Delete(key string) {
 func (p *memory) Each(f func(string, []byte)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.walked++
 	for k, v := range p.m {
 		f(k, v)
 	}

@@ -89,6 +89,14 @@ func TestRelation(t *testing.T) {
 	}
 }
 
+func TestSiblingsLieBeside(t *testing.T) {
+	for path, want := range map[string]bool{"/l/a.log.1": true, "/l/a.log-2/b": false, "/l/a.log": false, "/l/b.log.1": false, "/m/a.log.1": false} {
+		if isSibling(path, "/l/a.log") != want {
+			t.Errorf("%s: %v", path, !want)
+		}
+	}
+}
+
 func TestIsRestart(t *testing.T) {
 	for name, want := range map[string]bool{"1.log": true, "0.log": false, "12.log": true, "1.log.2": false, "a.log": false} {
 		if got := isRestart(name, "0.log"); got != want {
