@@ -162,8 +162,11 @@ func (m *Files) isCopy(fd *os.File, path string, size int64) bool {
 			return true
 		}
 		f.mu.Lock()
-		past := append([]position{}, f.past...)
+		past, now := append([]position{}, f.past...), f.now
 		f.mu.Unlock()
+		if info, err := f.fd.Stat(); err == nil && !now.fits(f.fd, info.Size()) {
+			past = append(past, now) // truncated, which its goroutine has not seen yet
+		}
 		for _, old := range past {
 			if old.Head.Len == headSize && old.Head.at(fd, 0) &&
 				(size < old.Offset || old.Mark.at(fd, old.Offset-int64(old.Mark.Len))) {

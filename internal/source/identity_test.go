@@ -1,6 +1,7 @@
 package source
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -94,6 +95,39 @@ func TestSiblingsLieBeside(t *testing.T) {
 		if isSibling(path, "/l/a.log") != want {
 			t.Errorf("%s: %v", path, !want)
 		}
+	}
+}
+
+// Between the truncation and the moment at which the file's goroutine sees it,
+// only what was read of it tells that a file beside it is its copy.
+func TestCopyOfWhatWasJustTruncated(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.log", text(0, 30))
+	w.write("a.log.1", text(0, 30))
+	w.write("a.log.2", text(0, 31))
+	original, err := os.Open(w.path("a.log"))
+	w.check(err)
+	defer original.Close()
+	r, err := newReader(original, 0)
+	w.check(err)
+	_, err = r.Read(make([]byte, 64<<10))
+	w.check(err)
+	m := &Files{files: map[string]*file{"a": {real: w.path("a.log"), fd: original, now: r.position("", "", r.off, 0)}}}
+	isCopy := func(name string) bool {
+		fd, err := os.Open(w.path(name))
+		w.check(err)
+		defer fd.Close()
+		info, err := fd.Stat()
+		w.check(err)
+		return m.isCopy(fd, w.path(name), info.Size())
+	}
+	if isCopy("a.log.2") {
+		t.Error("has more than the original")
+	}
+	w.check(os.Truncate(w.path("a.log"), 0))
+	w.append("a.log", text(30, 60))
+	if !isCopy("a.log.1") {
+		t.Error("the copy was not recognised")
 	}
 }
 
