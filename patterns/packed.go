@@ -26,7 +26,7 @@ func FS() fs.FS {
 }
 
 func unpack() (fs.FS, error) {
-	r, err := zstd.NewReader(nil)
+	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}

@@ -107,32 +107,32 @@ func isRecordFile(name string) bool {
 
 // load reads the files, several at a time.
 func (w *walker) load() ([]Record, []Problem) {
-	type result struct {
-		record   Record
-		problems []Problem
-	}
-	results := make([]result, len(w.files))
+	slices.Sort(w.files)
+	records, problems := make([]Record, len(w.files)), make([][]Problem, len(w.files))
 	var next atomic.Int64
 	var readers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(w.files)) {
 		readers.Go(func() {
 			var b bytes.Buffer
 			for i := next.Add(1) - 1; i < int64(len(w.files)); i = next.Add(1) - 1 {
-				results[i].record, results[i].problems = w.read(w.files[i], &b)
+				records[i], problems[i] = w.read(w.files[i], &b)
 			}
 		})
 	}
 	readers.Wait()
 
-	records := make([]Record, 0, len(results))
-	for _, r := range results {
-		w.problems = append(w.problems, r.problems...)
-		if !HasErrors(r.problems) && r.record.ID != "" {
-			records = append(records, r.record)
+	usable := 0
+	for i, found := range problems {
+		w.problems = append(w.problems, found...)
+		if HasErrors(found) || records[i].ID == "" {
+			continue
 		}
+		if usable < i { // a record is large
+			records[usable] = records[i]
+		}
+		usable++
 	}
-	slices.SortStableFunc(records, func(a, b Record) int { return strings.Compare(a.File, b.File) })
-	records = w.unique(records)
+	records = w.unique(records[:usable])
 	SortProblems(w.problems)
 	return records, w.problems
 }

@@ -13,6 +13,9 @@ import (
 // Merge returns base with overlay's records added. A record of overlay
 // replaces the one of base with the same id in its place; new ones follow.
 func Merge(base, overlay []Record) []Record {
+	if len(base) == 0 {
+		return overlay // as Load gives it: no id is there twice
+	}
 	place := make(map[string]int, len(base)+len(overlay))
 	merged := make([]Record, 0, len(base)+len(overlay))
 	for _, list := range [][]Record{base, overlay} {

@@ -440,6 +440,7 @@ func (r *plainReader) blockScalar(parent, off, end int) (node, bool) {
 		return node{}, false
 	}
 	var b strings.Builder
+	b.Grow(r.blockLength(indent))
 	newlines := 0 // since the last line with text
 	for r.at < len(r.text) {
 		end, have := r.lineEnd(r.at), r.indent()
@@ -479,6 +480,20 @@ func (r *plainReader) blockScalar(parent, off, end int) (node, bool) {
 		text += "\n"
 	}
 	return node{kind: kindScalar, text: text, off: int32(off), width: int32(len(header))}, true
+}
+
+// blockLength is how many bytes the lines from here on have that are indented by
+// indent or blank, but for what they are indented by.
+func (r *plainReader) blockLength(indent int) (n int) {
+	for at := r.at; at < len(r.text); {
+		end := r.lineEnd(at)
+		if first := r.spaces(at); first < end && first < at+indent {
+			break
+		}
+		n += max(end-at-indent, 0) + 1
+		at = end + 1
+	}
+	return n
 }
 
 // foldable reports whether a line of folded text follows the simple rule: one
