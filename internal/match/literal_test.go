@@ -113,15 +113,16 @@ func TestMatchImpliesContains(t *testing.T) {
 	}
 }
 
-// FuzzShape: what is known of an expression without parsing it is what its tree says.
+// FuzzShape: what is known of an expression without parsing it is what its tree
+// says, and what matches without it is what it matches.
 func FuzzShape(f *testing.F) {
 	for _, r := range slices.Concat(embedded(f), gen.Catalog(500)) {
-		f.Add(catalog.EscapedPattern(r.ErrorMessage))
+		f.Add(catalog.EscapedPattern(r.ErrorMessage), catalog.Instantiate(r.ErrorMessage, values(len(r.ID), catalog.Holes(r.ErrorMessage))))
 	}
 	for _, expr := range []string{"", "(.+?)", "(.+?)(.+?)", `a\.b`, `a\d(.+?)`, `a{2}(.+?)`, `a\`, "a(.+?)\nb", `\Qa.b\E`, "\xff(.+?)"} {
-		f.Add(expr)
+		f.Add(expr, "a.bb日本b")
 	}
-	f.Fuzz(func(t *testing.T, expr string) {
+	f.Fuzz(func(t *testing.T, expr, text string) {
 		p := pattern{expr: expr, pieces: simplePieces(expr)}
 		if p.pieces == nil {
 			return
@@ -136,6 +137,10 @@ func FuzzShape(f *testing.F) {
 		}
 		if want := requiredRuns(tree); !slices.Equal(runs, want) || p.trailing != trailingGroup(tree) {
 			t.Errorf("%q: %q, trailing %v; the tree says %q, %v", expr, runs, p.trailing, want, trailingGroup(tree))
+		}
+		text = strings.ToValidUTF8(text, "?") // as a record's text is
+		if got, want := inOrder(text, p.pieces), regexp.MustCompile(`\A(?s:`+expr+`)`).FindStringSubmatchIndex(text); !slices.Equal(got, want) {
+			t.Errorf("%q in %q: %v; the expression says %v", expr, text, got, want)
 		}
 	})
 }

@@ -27,7 +27,7 @@ type pattern struct {
 	trailing bool // the expression ends in a placeholder, which as written takes one character
 	prose    bool // …after a colon or so: free text to the end of the message, not one value
 
-	compile func() *regexp.Regexp
+	compile func() *regexp.Regexp // nil if there are pieces
 }
 
 // placeholder is what stands in a messagePattern for each Rust placeholder.
@@ -108,11 +108,13 @@ func newPattern(record int, template, expr string) (*pattern, error) {
 	}
 	before := strings.TrimRight(runs[len(runs)-1], " ")
 	p.prose = p.trailing && (strings.HasSuffix(before, ":") || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, "="))
-	anchor := ""
-	if p.offset >= 0 || p.pieces != nil {
-		anchor = `\A`
+	if p.pieces == nil {
+		anchor := ""
+		if p.offset >= 0 {
+			anchor = `\A`
+		}
+		p.compile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(anchor + "(?s:" + expr + ")") })
 	}
-	p.compile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(anchor + "(?s:" + expr + ")") })
 	return p, nil
 }
 
