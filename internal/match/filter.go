@@ -218,8 +218,8 @@ func commonGrams(literals []string) *gramCounts {
 	for _, l := range literals {
 		c.add(l, 1)
 	}
-	c.add(lineFurniture, 10)
-	c.add(healthyMessages, 10)
+	c.add(lineFurniture, 100)
+	c.add(healthyMessages, 100)
 	return c
 }
 
