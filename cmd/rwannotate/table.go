@@ -45,7 +45,7 @@ func (t *table) event(ev *annotate.Event) error {
 		row = &tableRow{record: record, first: ev.Time, last: ev.Time, example: printable(ev.Message)}
 		t.rows[ev.Error.ID] = row
 	}
-	row.count++
+	row.count += ev.Seen.New
 	if ev.Time.Before(row.first) {
 		row.first = ev.Time
 	}

@@ -44,7 +44,7 @@ func New(rec *logline.Record, res *match.Result, component string, at time.Time,
 			Confidence: res.Confidence,
 			Via:        res.Via,
 		},
-		Seen:   Seen{New: 1, Count: 1, First: at, Last: at},
+		Seen:   Seen{New: 1 + rec.Unlogged, Count: 1 + rec.Unlogged, First: at, Last: at},
 		K8s:    k8s,
 		Origin: origin,
 	}

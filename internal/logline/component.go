@@ -1,6 +1,10 @@
 package logline
 
-import "strings"
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
 
 // Components as events name them.
 const (
@@ -26,6 +30,21 @@ func (r *Record) identify() {
 	if r.ActorID == "" {
 		r.ActorID = r.actorID()
 	}
+	for _, s := range r.Segments {
+		if s.Kind == Message && r.Unlogged == 0 {
+			r.Unlogged = count(cmp.Or(digitsAfter(s.Text, suppressed+"="), digitsAfter(s.Text, suppressed+": ")))
+		}
+	}
+}
+
+// suppressed is the field of RisingWave's LogSuppressor, which logs one of many and
+// counts the others until the next.
+const suppressed = "suppressed_count"
+
+// count reads a number of occurrences; what is none is 0.
+func count(digits string) int64 {
+	n, _ := strconv.ParseUint(digits, 10, 32)
+	return int64(n)
 }
 
 // crates maps the first part of a target, longest prefix first, to the

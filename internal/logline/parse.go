@@ -563,10 +563,20 @@ func (r *Record) jsonMember(key, value []byte, depth int) {
 		}
 	case holdsSQL(seg.Name):
 		seg.Kind = SQL
-	case seg.Name == "actor_id":
-		r.ActorID = txt
+	default:
+		r.known(seg.Name, txt)
 	}
 	r.Segments = append(r.Segments, seg)
+}
+
+// known keeps the fields that mean something to us.
+func (r *Record) known(name, value string) {
+	switch name {
+	case "actor_id":
+		r.ActorID = value
+	case suppressed:
+		r.Unlogged = count(value)
+	}
 }
 
 // maxNesting is how deep objects are taken apart. Each level is read once for
@@ -577,8 +587,8 @@ const maxNesting = 8
 // and the text of an array or of what is too deep.
 func (r *Record) jsonOther(key string, value []byte, depth int) {
 	switch {
-	case key == "actor_id" && digits(value):
-		r.ActorID = string(value)
+	case digits(value):
+		r.known(key, string(value))
 	case len(value) == 0:
 	case value[0] == '{' && depth < maxNesting:
 		object(value, func(k, v []byte) { r.jsonMember(k, v, depth+1) })

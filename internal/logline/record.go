@@ -44,6 +44,7 @@ type Record struct {
 	Target    string // Rust module path of the log statement
 	Event     string // the log statement's message without fields
 	ActorID   string
+	Unlogged  int64  // occurrences before this one that RisingWave counted instead of logging them
 	Component string // as far as the record itself tells; see Component
 	File      string // source file of a panic
 	Pretty    bool   // fields are written ", name: value"
