@@ -47,9 +47,21 @@ func pack(file string) error {
 	if err != nil {
 		return err
 	}
-	// Another build may be reading the file.
-	if err := os.WriteFile(file+".new", whole.EncodeAll(stored.Bytes(), nil), 0o644); err != nil {
+	return replace(file, whole.EncodeAll(stored.Bytes(), nil))
+}
+
+// replace puts a file in place as a whole: other builds, which tests make at the
+// same time, may be reading it, or writing theirs.
+func replace(file string, data []byte) error {
+	f, err := os.CreateTemp(".", "new-*.zst")
+	if err != nil {
 		return err
 	}
-	return os.Rename(file+".new", file)
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
 }
