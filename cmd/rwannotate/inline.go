@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/rwannotate/rwannotate/internal/annotate"
 	"github.com/rwannotate/rwannotate/internal/logline"
@@ -36,8 +36,21 @@ const longLine = 256 << 10
 func (p *inline) read(b []byte) {
 	p.pending = append(p.pending, b...)
 	if len(p.pending) > longLine && bytes.IndexByte(p.pending, '\n') < 0 {
-		p.piece(len(p.pending) - 1) // the rest is printed as the line's end
+		p.piece(pieceEnd(p.pending)) // the rest is printed as the line's end
 	}
+}
+
+// pieceEnd is where a long line is cut: between words, as no half of a secret or
+// of a letter is recognised.
+func pieceEnd(b []byte) int {
+	if i := bytes.LastIndexByte(b, ' '); i > 0 {
+		return i
+	}
+	end := len(b) - 1
+	for end > len(b)-utf8.UTFMax && !utf8.RuneStart(b[end]) {
+		end--
+	}
+	return end
 }
 
 // piece prints the first n bytes of a line. Its explanations come later, under
@@ -73,10 +86,7 @@ func (p *inline) settled(offset int64) error {
 // must not drive the terminal.
 func (p *inline) print(b []byte) {
 	p.clean = logline.Clean(p.clean[:0], b)
-	if bytes.ContainsFunc(p.clean, func(r rune) bool { return r > unicode.MaxASCII }) {
-		p.clean = bytes.Map(shown, p.clean)
-	}
-	p.w.WriteString(p.mask.Mask(string(p.clean)))
+	p.w.WriteString(p.mask.Mask(printable(string(p.clean))))
 }
 
 // line prints one line and the explanations that belong under it.

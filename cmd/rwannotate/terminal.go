@@ -106,11 +106,11 @@ func cutWidth(s string, width int) string {
 
 // printable replaces what would drive a terminal, or change the direction of
 // writing in it.
-func printable(s string) string { return strings.Map(shown, s) }
-
-func shown(r rune) rune {
-	if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
-		return r
-	}
-	return unicode.ReplacementChar
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }
