@@ -163,7 +163,7 @@ func (c *coverage) json() error {
 	for _, g := range groups[:topOf(c.top, len(groups))] {
 		rows = append(rows, rowOf(g))
 	}
-	enc := json.NewEncoder(c.w)
+	enc := json.NewEncoder(visible{c.w})
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(struct {

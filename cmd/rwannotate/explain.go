@@ -254,11 +254,11 @@ func analysed(r *catalog.Record) string {
 
 // markdown prints an explanation to paste into a ticket.
 func (x *explainer) markdown(r *catalog.Record, ev *annotate.Event) {
-	w := x.std.out
+	w := &strings.Builder{}
 	fmt.Fprintf(w, "## %s: `%s`\n\n", r.Severity, name(r))
 	fmt.Fprintf(w, "```\n%s\n```\n\n", r.ErrorMessage)
 	if ev != nil {
-		fmt.Fprintf(w, "Found: `%s`\n\n", strings.ReplaceAll(firstLine(printable(ev.Message)), "`", "'"))
+		fmt.Fprintf(w, "Found: `%s`\n\n", strings.ReplaceAll(firstLine(ev.Message), "`", "'"))
 	}
 	for _, s := range []struct{ title, text string }{{"What it means", r.Documentation}, {"When it happens", strings.TrimSpace(r.TriggerScenarios + "\n\n" + r.CommonSituations)}} {
 		if s.text != "" {
@@ -281,6 +281,7 @@ func (x *explainer) markdown(r *catalog.Record, ev *annotate.Event) {
 	if r.GithubURL != "" {
 		fmt.Fprintf(w, "Source: [%s:%d](%s)\n", r.FilePath, r.LineNumber, r.GithubURL)
 	}
+	fmt.Fprint(x.std.out, printable(w.String()))
 }
 
 // json prints the event for a log line, the record for a name.
@@ -290,7 +291,7 @@ func (x *explainer) json(r *catalog.Record, ev *annotate.Event) error {
 		_, err := x.std.out.Write(line)
 		return err
 	}
-	enc := json.NewEncoder(x.std.out)
+	enc := json.NewEncoder(visible{x.std.out})
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)

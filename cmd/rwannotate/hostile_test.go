@@ -20,11 +20,18 @@ func TestNothingInvisibleIsPrinted(t *testing.T) {
 	}
 	log := filepath.Join(dir, "a\u2066.log")
 	line := "2026-11-30T10:00:00.000001Z ERROR x: " + evil + " error=Redis error: " + evil + "\n"
-	if err := os.WriteFile(log, []byte(line), 0o600); err != nil {
-		t.Fatal(err)
+	strange := "2026-11-30T10:00:00.000002Z ERROR x: what no record knows " + evil + "\n"
+	record := "id: '00000000000000ff'\nslug: own\nerrorMessage: \"of our \\u202e\\u2028\\u009b own: {}\"\ndocumentation: \"\\u202e\\u009b\"\nsolutions: [\"\\u202e\\u009b\"]\n"
+	for name, text := range map[string]string{log: line + strange, filepath.Join(dir, "\u202e.log.zst"): "(\xb5/\xfd", filepath.Join(dir, "own.yaml"): record, filepath.Join(dir, "\u202e.yaml"): "serverity: x\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, args := range [][]string{
-		{"scan", log}, {"scan", "-o", "text", log}, {"scan", "-o", "inline", log}, {"scan", "-o", "json", log}, {"scan", "--unknown", log},
+		{"scan", log}, {"scan", "-o", "text", log}, {"scan", "-o", "inline", log}, {"scan", "-o", "json", log}, {"scan", dir},
+		{"scan", "--unknown", log}, {"scan", "--unknown", "-o", "text", log}, {"scan", "--unknown", "-o", "yaml", log}, {"patterns", "coverage", log}, {"patterns", "coverage", "-o", "json", log},
+		{"patterns", "lint", dir}, {"patterns", "test", dir}, {"patterns", "list", "--no-embedded", "--patterns", dir}, {"patterns", "import", filepath.Join(dir, "\u202e.yaml")},
+		{"explain", "--patterns", dir, "own"}, {"explain", "--patterns", dir, "-o", "markdown", "own"}, {"explain", "--patterns", dir, "-o", "json", "own"},
 		{"explain", line}, {"explain", evil}, {"scan", "/no/such/" + evil}, {"run", "--" + evil}, {"run", "--input", evil + "["}, {"run", "--patterns", evil},
 		{"config", "validate", log}, {"config", "show", "--state", evil}, {evil},
 	} {

@@ -102,7 +102,7 @@ func readRecords(from *catalogFlags, w io.Writer) ([]catalog.Record, error) {
 		return nil, err
 	}
 	for _, p := range problems {
-		fmt.Fprintf(w, "rwannotate: catalogue: %v\n", p)
+		fmt.Fprintln(w, printable(catalogFault+p.String()))
 	}
 	if from.strict && catalog.HasErrors(problems) {
 		return nil, exitf(exitConfig, "the catalogue has faults")
@@ -124,7 +124,7 @@ func listText(w io.Writer, records []catalog.Record) error {
 
 // oneLine shows a message on one line of at most width characters.
 func oneLine(s string, width int) string {
-	runes := []rune(strings.Join(strings.Fields(s), " "))
+	runes := []rune(strings.Join(strings.Fields(printable(s)), " "))
 	if len(runes) > width {
 		return string(runes[:width-1]) + "…"
 	}
@@ -132,7 +132,7 @@ func oneLine(s string, width int) string {
 }
 
 func listJSON(w io.Writer, records []catalog.Record) error {
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(visible{w})
 	enc.SetEscapeHTML(false)
 	for _, r := range records {
 		if err := enc.Encode(r); err != nil {

@@ -69,7 +69,7 @@ func (imp *importer) read(files []string) (records []catalog.Record, bad int, er
 		record, problems := catalog.ParsePublished(data)
 		for _, p := range problems {
 			p.File = file
-			fmt.Fprintln(imp.std.err, p)
+			fmt.Fprintln(imp.std.err, printable(p.String()))
 		}
 		if catalog.HasErrors(problems) {
 			bad++

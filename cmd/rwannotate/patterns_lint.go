@@ -82,13 +82,13 @@ func printProblems(w io.Writer, problems []catalog.Problem, records int, all, st
 	for _, p := range problems {
 		if !p.Warning {
 			errs++
-			fmt.Fprintln(w, p)
+			fmt.Fprintln(w, printable(p.String()))
 			continue
 		}
 		warnings++
 		kind, _, _ := strings.Cut(p.Message, ",")
 		if kinds[kind[:min(len(kind), 24)]]++; all || kinds[kind[:min(len(kind), 24)]] <= fewOfAKind {
-			fmt.Fprintln(w, p)
+			fmt.Fprintln(w, printable(p.String()))
 		}
 	}
 	if !all {

@@ -433,14 +433,3 @@ func newLogger(w io.Writer, c config.Log) zerolog.Logger {
 	}
 	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
 }
-
-// visible writes our messages with nothing in them that a terminal obeys:
-// paths are in them.
-type visible struct{ w io.Writer }
-
-func (v visible) Write(p []byte) (int, error) {
-	if _, err := v.w.Write(annotate.AppendVisible(nil, p)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}

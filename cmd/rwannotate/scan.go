@@ -166,7 +166,7 @@ func (s *scan) run(ctx context.Context, inputs []string) error {
 		}
 		if err != nil {
 			s.broken = true
-			fmt.Fprintf(s.std.err, "rwannotate: %v\n", err)
+			fmt.Fprintln(s.std.err, "rwannotate: "+printable(err.Error()))
 		}
 	}
 	if err := s.report.finish(s.totals); err != nil {

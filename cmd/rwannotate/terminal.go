@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/rwannotate/rwannotate/internal/annotate"
 )
 
 // A terminal is where text for people goes: its width, and whether it shows
@@ -113,4 +115,15 @@ func printable(s string) string {
 		}
 		return unicode.ReplacementChar
 	}, s)
+}
+
+// visible writes JSON with nothing in it that a terminal obeys: log texts and
+// paths are in it.
+type visible struct{ w io.Writer }
+
+func (v visible) Write(p []byte) (int, error) {
+	if _, err := v.w.Write(annotate.AppendVisible(nil, p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

@@ -105,10 +105,10 @@ func (u *unknownReport) text(groups []*unknown.Group, sum totals) {
 func writeGroup(w *bufio.Writer, term terminal, g *unknown.Group) {
 	const margin = "          "
 	level := term.paint(severityColor(g.Level()), g.Level())
-	fmt.Fprintf(w, "\n%7s×  %s  %s\n", thousands(g.Count), level, term.paint(bold, cutWidth(firstLine(g.Template), max(40, 2*term.width))))
+	fmt.Fprintf(w, "\n%7s×  %s  %s\n", thousands(g.Count), level, term.paint(bold, cutWidth(firstLine(printable(g.Template)), max(40, 2*term.width))))
 	fmt.Fprintf(w, "%s%s\n", margin, term.paint(dim, strings.Join(append(names(g.Components), when(g.First, g.Last)), "  ")))
 	if len(g.Targets) > 0 {
-		fmt.Fprintf(w, "%slogged by %s\n", margin, strings.Join(names(g.Targets), ", "))
+		fmt.Fprintf(w, "%slogged by %s\n", margin, printable(strings.Join(names(g.Targets), ", ")))
 	}
 	if g.Site != nil {
 		more := ""
@@ -144,7 +144,7 @@ type unknownRow struct {
 }
 
 func (u *unknownReport) json(groups []*unknown.Group) error {
-	enc := json.NewEncoder(u.w)
+	enc := json.NewEncoder(visible{u.w})
 	enc.SetEscapeHTML(false)
 	for _, g := range groups {
 		if err := enc.Encode(rowOf(g)); err != nil {

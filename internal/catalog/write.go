@@ -210,9 +210,9 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && mustEscape(r) })
 }
 
-func mustEscape(r rune) bool {
-	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r == '\ufffe' || r == '\uffff'
-}
+// mustEscape reports what YAML does not allow, or reads as a line break, and
+// what cannot be seen: a draft is made from a log.
+func mustEscape(r rune) bool { return !unicode.IsGraphic(r) }
 
 // isPlain reports whether s needs no quotes.
 func isPlain(s string) bool {
@@ -262,8 +262,10 @@ func quote(s string) string {
 			b.WriteString(`\r`)
 		case mustEscape(r) && r < 0x100:
 			fmt.Fprintf(&b, `\x%02x`, r)
-		case mustEscape(r):
+		case mustEscape(r) && r < 0x10000:
 			fmt.Fprintf(&b, `\u%04x`, r)
+		case mustEscape(r):
+			fmt.Fprintf(&b, `\U%08x`, r)
 		default:
 			b.WriteRune(r)
 		}

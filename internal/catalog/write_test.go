@@ -150,7 +150,7 @@ func hostiles(rnd *rand.Rand) []string {
 // hostile strings together what YAML treats specially.
 func hostile(rnd *rand.Rand) string {
 	parts := []string{" ", " ", "a", "word", "é", "\n", "\n\n", ": ", ":", "#", " #", "'", `"`, "\\", "-", "- ", "? ", "{", "}", "[", "]", ",",
-		"&", "*", "!", "|", ">", "%", "@", "`", "true", "null", "~", "12", "1e5", "0x1", "2026-01-01", "\t", "\x1b", "\u2028", "\ufeff", "\u0085",
+		"&", "*", "!", "|", ">", "%", "@", "`", "true", "null", "~", "12", "1e5", "0x1", "2026-01-01", "\t", "\x1b", "\u2028", "\ufeff", "\u0085", "\u202e", "\U000e0041",
 		"---", "...", "<<", "=", "a long run of words that goes over the width at which prose is folded, which is quite some way to the right",
 		"\r", "  ", ".", "+1", "yes", "日本"}
 	var b strings.Builder
