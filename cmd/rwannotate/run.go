@@ -147,7 +147,7 @@ func (a *app) run(ctx context.Context) error {
 	a.log.Info().Str("version", version).Int("records", len(k.records)).Str("catalog", k.version).Msg("started")
 	return rwdaemon.New(rwdaemon.Options{
 		Ledger: a.ledger, Sources: sources, Sinks: append(sinks, extras...), Ready: ready, Signals: a.signals, Log: a.log,
-		Reload:        a.reload,
+		Reload:        func() { _ = a.reload() }, // has said it
 		Notify:        func(state string) { _, _ = daemon.SdNotify(false, state) }, // nobody to tell: none
 		WatchdogEvery: watchdog,
 		StopLimit:     min(stopLimit, a.cfg.ShutdownTimeout), DrainLimit: a.cfg.ShutdownTimeout,
@@ -227,16 +227,19 @@ func (a *app) reload() error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	k, err := a.reloaded()
-	switch {
-	case err == nil:
-		a.use(k)
-		if keys := a.waiting(); len(keys) > 0 {
-			a.log.Warn().Strs("keys", keys).Msg("these settings have changed and take effect at the next start")
+	if err != nil {
+		a.log.Error().Err(err).Msg("reload failed; going on as before")
+		if a.server != nil {
+			a.server.ReloadFailed(err)
 		}
-	case a.server != nil:
-		a.server.ReloadFailed(err)
+		return err
 	}
-	return err
+	a.use(k)
+	if keys := a.waiting(); len(keys) > 0 {
+		a.log.Warn().Strs("keys", keys).Msg("these settings have changed and take effect at the next start")
+	}
+	a.log.Info().Msg("reloaded")
+	return nil
 }
 
 // maxFaults bounds what is said of one failed reload, in bytes.

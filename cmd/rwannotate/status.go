@@ -81,15 +81,7 @@ func (a *app) newServer() rwdaemon.Runner {
 		Alive: a.alive, Totals: a.totals, Sources: a.sourceRows, Sinks: a.sinkRows, Config: a.configLines, Notices: a.notices, Log: a.log,
 	}
 	if w.EnableReload {
-		opt.Reload = func() error {
-			err := a.reload()
-			if err != nil {
-				a.log.Error().Err(err).Msg("reload failed; going on as before")
-			} else {
-				a.log.Info().Msg("reloaded")
-			}
-			return err
-		}
+		opt.Reload = a.reload
 	}
 	a.server = web.New(opt)
 	a.showCatalog(a.current.Load())

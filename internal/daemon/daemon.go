@@ -50,7 +50,7 @@ type Options struct {
 
 	Signals <-chan os.Signal // SIGTERM, SIGINT: stop, the second one at once; SIGHUP: Reload; all others are ignored
 	Ready   <-chan struct{}  // closed when the sources have begun
-	Reload  func() error     // must keep the old state if it fails
+	Reload  func()           // keeps the old state if it fails, and says so
 	Notify  func(state string)
 
 	WatchdogEvery time.Duration // how often the service manager wants to hear from us; 0: never
@@ -74,7 +74,7 @@ func New(o Options) *Daemon {
 		o.Notify = func(string) {}
 	}
 	if o.Reload == nil {
-		o.Reload = func() error { return nil }
+		o.Reload = func() {}
 	}
 	return &Daemon{o}
 }
@@ -155,12 +155,12 @@ func (s *stopping) wait(ctx context.Context) error {
 		watchdog = t.C
 	}
 	ready, fatal, done := s.d.Ready, s.d.Ledger.Fatal(), ctx.Done()
-	reloaded := make(chan error, 1)
+	reloaded := make(chan struct{}, 1)
 	reloading, again := false, false
 	reload := func() {
 		reloading, again = true, false
 		s.d.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic()))
-		go func() { reloaded <- s.d.Reload() }()
+		go func() { s.d.Reload(); reloaded <- struct{}{} }()
 	}
 	for {
 		select {
@@ -183,13 +183,8 @@ func (s *stopping) wait(ctx context.Context) error {
 				s.d.Log.Info().Stringer("signal", sig).Msg("stopping")
 				s.begin(nil)
 			}
-		case err := <-reloaded:
+		case <-reloaded:
 			reloading = false
-			if err != nil {
-				s.d.Log.Error().Err(err).Msg("reload failed; going on as before")
-			} else {
-				s.d.Log.Info().Msg("reloaded")
-			}
 			s.d.Notify("READY=1")
 			if again && !s.asked {
 				reload()
