@@ -16,7 +16,7 @@ func TestInlineLongLine(t *testing.T) {
 	for _, before := range []string{strings.Repeat("x ", longLine/2-10), strings.Repeat("é", longLine/2-5)} {
 		line := before + secret + "end\n"
 		want := strings.ReplaceAll(line, "hunter22", "***")
-		for at := longLine + 1; at < len(line)-1; at++ {
+		for at := longLine + 1; at < len(line)-1; at += 5 {
 			var out bytes.Buffer
 			p := newInline(bufio.NewWriter(&out), terminal{}, nil, annotate.NewMasker())
 			p.read([]byte(line[:at]))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -44,13 +43,7 @@ type reloadRig struct {
 
 func newReloadRig(t *testing.T) *reloadRig {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	r := &reloadRig{t: t, dir: t.TempDir(), base: "http://" + address}
+	r := &reloadRig{t: t, dir: t.TempDir()}
 	r.write("a.log", "")
 	r.record("v1", "one-error")
 	r.link("v1")
@@ -58,10 +51,15 @@ func newReloadRig(t *testing.T) *reloadRig {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int)
 	go func() {
-		ended <- run(ctx, []string{"run", "-c", filepath.Join(r.dir, "c.yaml"), "--web-listen", address}, streams{nil, io.Discard, &r.stderr})
+		ended <- run(ctx, []string{"run", "-c", filepath.Join(r.dir, "c.yaml"), "--web-listen", "127.0.0.1:0"}, streams{nil, io.Discard, &r.stderr})
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	r.eventually("the start", func() bool { return strings.Contains(r.stderr.String(), "served") })
+	r.eventually("the start", func() bool {
+		_, rest, found := strings.Cut(r.stderr.String(), `"address":"`)
+		address, _, _ := strings.Cut(rest, `"`)
+		r.base = "http://" + address
+		return found
+	})
 	return r
 }
 
@@ -108,7 +106,7 @@ func (r *reloadRig) ask(at string) string {
 
 func (r *reloadRig) eventually(what string, ok func() bool) {
 	r.t.Helper()
-	for range 100 {
+	for range 600 { // half a minute: the machine may have other things to do
 		if ok() {
 			return
 		}
@@ -163,6 +161,7 @@ func TestReloadOfConfiguration(t *testing.T) {
 	}
 	r.write("c.yaml", strings.Replace(string(c), "/catalog]", "/catalog, "+r.dir+"/v3]", 1))
 	r.eventually("the reload", func() bool { return r.ask("/errors/third-error") != "" })
+	r.eventually("its end", func() bool { return strings.Contains(r.stderr.String(), `"message":"reloaded"`) })
 	if got := r.ask("/config"); !strings.Contains(got, "- one-error") || !strings.Contains(got, "level: info") {
 		t.Errorf("not what is in force:\n%s", got)
 	}
