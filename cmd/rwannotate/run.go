@@ -51,8 +51,8 @@ A flag wins over a variable (RWANNOTATE_WEB_LISTEN is web.listen), that over
 the configuration file, the file over the default: see "config show".
 
 SIGTERM ends it within 800 ms (shutdown_timeout), everything read and saved;
-SIGHUP reloads the catalogue and what the configuration says of it (catalog.*).
-Other keys take effect at the next start.`,
+SIGHUP reloads the catalogue and what the configuration says of it (catalog.*),
+as does a change of their files. Other keys take effect at the next start.`,
 		Example: `  rwannotate run --input '/var/log/pods/risingwave_*/{meta,compute}/*.log' --state /var/lib/rwannotate
   journalctl -f -o export -u risingwave-compute | rwannotate run`,
 		Args: usageArgs(cobra.NoArgs),
@@ -147,7 +147,7 @@ func (a *app) run(ctx context.Context) error {
 	a.log.Info().Str("version", version).Int("records", len(k.records)).Str("catalog", k.version).Msg("started")
 	return rwdaemon.New(rwdaemon.Options{
 		Ledger: a.ledger, Sources: sources, Sinks: append(sinks, extras...), Ready: ready, Signals: a.signals, Log: a.log,
-		Reload:        func() { _ = a.reload() }, // has said it
+		Reload:        func() { _ = a.reload() },                                   // has said it
 		Notify:        func(state string) { _, _ = daemon.SdNotify(false, state) }, // nobody to tell: none
 		WatchdogEvery: watchdog,
 		StopLimit:     min(stopLimit, a.cfg.ShutdownTimeout), DrainLimit: a.cfg.ShutdownTimeout,
