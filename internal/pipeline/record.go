@@ -250,6 +250,10 @@ func (s *Stream) report(r *record) {
 	if s.err != nil {
 		return
 	}
+	if r.partial { // its other pieces did not come
+		r.partial, r.check = false, true
+		s.joined(r)
+	}
 	if !r.hit && !(r.check && m.Contains(r.text)) {
 		s.unmatched(r, r.text)
 		return

@@ -291,6 +291,16 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// TestPieceAlone: a coloured line whose other pieces never come.
+func TestPieceAlone(t *testing.T) {
+	r := newRig(t, Info{}, Options{})
+	r.feed(cri("stdout", "P", header+strings.Replace(known, " ", "\x1b[0m \x1b[3m", 1)+"x"))
+	r.End(true)
+	if len(r.events) != 1 || strings.Contains(r.events[0].Origin.Line, "[3m") {
+		t.Errorf("%+v", r.events)
+	}
+}
+
 // TestEchoes: what a span repeats is silent for ten minutes after its report,
 // by the log's own time; then, and alone, it counts.
 func TestEchoes(t *testing.T) {
