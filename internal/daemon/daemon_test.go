@@ -576,3 +576,18 @@ func TestLedgerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// At the stop every file saves its position: thousands have not moved.
+func TestAPositionThatIsKnownIsNotCommittedAgain(t *testing.T) {
+	st := newState()
+	st.positions["a"] = "1"
+	l := NewLedger(LedgerOptions{State: st, Log: zerolog.Nop()})
+	l.Store("a", []byte("1"))
+	if err := l.finish(); err != nil || st.commits != 0 {
+		t.Errorf("%d commits, %v", st.commits, err)
+	}
+	l.Store("a", []byte("2"))
+	if err := l.finish(); err != nil || st.commits != 1 || st.positions["a"] != "2" {
+		t.Errorf("%d commits, %v", st.commits, err)
+	}
+}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -219,7 +220,7 @@ func (l *Ledger) Store(key string, pos []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case len(pos) == 0:
+	case len(pos) == 0, bytes.Equal(pos, l.positions[key]):
 	case key == source.StdinKey:
 		l.cursor = string(pos)
 	default:
