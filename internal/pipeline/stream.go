@@ -58,7 +58,7 @@ type Stats struct {
 }
 
 const (
-	startBuffer = 64 << 10
+	startBuffer = 1 << 10   // thousands of quiet files are followed
 	bulkBuffer  = 512 << 10 // what blocks are read at when there is much to read
 	maxLine     = 1 << 20   // longest line held in one piece
 )
@@ -135,15 +135,23 @@ func (s *Stream) ReadOnce(r io.Reader) (int, error) {
 	return n, err
 }
 
-// room makes space to read into. The buffer grows when reads fill it: a
+// room makes space to read into. The buffer grows while reads fill it: a
 // backlog is read in large blocks, a quiet file costs little.
 func (s *Stream) room() {
 	switch {
 	case s.buf == nil:
 		s.buf = make([]byte, 0, startBuffer)
 	case len(s.buf) == cap(s.buf), cap(s.buf)-len(s.buf) < cap(s.buf)/4:
-		s.buf = append(make([]byte, 0, max(bulkBuffer, 2*cap(s.buf))), s.buf...)
+		s.grow()
 	}
+}
+
+func (s *Stream) grow() {
+	size := 2 * cap(s.buf)
+	if cap(s.buf) < bulkBuffer {
+		size = min(8*cap(s.buf), bulkBuffer)
+	}
+	s.buf = append(make([]byte, 0, size), s.buf...)
 }
 
 // process handles the complete lines in the buffer.
@@ -177,7 +185,7 @@ func (s *Stream) consume(n int) {
 	s.offset += int64(n)
 	s.buf = s.buf[:copy(s.buf, s.buf[n:])]
 	if filled && cap(s.buf) < bulkBuffer {
-		s.buf = append(make([]byte, 0, bulkBuffer), s.buf...)
+		s.grow()
 	}
 }
 

@@ -685,3 +685,16 @@ func BenchmarkReadOnce(b *testing.B) {
 		})
 	}
 }
+
+// Thousands of quiet files are followed: none keeps the buffer of its backlog.
+func TestAQuietStreamGivesItsBufferBack(t *testing.T) {
+	s := New(Info{Line: 1}, func() *match.Matcher { return &match.Matcher{} }, nil, Options{})
+	s.buf = make([]byte, 0, bulkBuffer)
+	s.Idle(time.Now())
+	if _, err := s.ReadOnce(strings.NewReader("")); err != io.EOF {
+		t.Fatal(err)
+	}
+	if cap(s.buf) > startBuffer {
+		t.Errorf("%d bytes", cap(s.buf))
+	}
+}
