@@ -30,9 +30,11 @@ type file struct {
 	env   *Files
 
 	drained chan struct{} // closed when read to the end after it was retired, or ended
-	wake    chan struct{} // retired has changed
+	wake    chan struct{} // retired has changed, or the file has
 	retired atomic.Bool   // no path of the inputs leads here any more
 	active  atomic.Int64  // time of the last turn of the loop, ns; 0: waiting for its turn
+	size    atomic.Int64  // at the last look
+	mtime   atomic.Int64  // likewise, ns
 
 	mu   sync.Mutex
 	now  position   // as of the last save
@@ -138,6 +140,8 @@ func (f *file) loop(ctx context.Context) error {
 		n, err := f.step(ctx)
 		now := time.Now()
 		f.active.Store(now.UnixNano())
+		f.size.Store(f.r.size)
+		f.mtime.Store(f.r.mtime.UnixNano())
 		if n > 0 {
 			last = now
 		}
@@ -371,7 +375,7 @@ func (f *file) readCopy(ctx context.Context, cp *copied, offset, line int64) {
 
 // wait waits for more: until the tail says so, or the next look is due.
 func (f *file) wait(ctx context.Context, now, last time.Time, gone, stopping bool) {
-	f.follow(now, gone || stopping)
+	f.follow(now, last, gone || stopping)
 	f.timer.Reset(f.pause(now.Sub(last), gone, stopping))
 	done := ctx.Done()
 	if stopping {
@@ -399,32 +403,42 @@ func (f *file) wait(ctx context.Context, now, last time.Time, gone, stopping boo
 	}
 }
 
-// pause returns how long to wait without being told.
+// pause returns how long to wait without being told. Files.scan tells within
+// lookEvery that a file has changed which is not followed.
 func (f *file) pause(quiet time.Duration, gone, stopping bool) time.Duration {
 	switch {
-	case stopping, f.growth == nil && !gone && quiet < lookEvery:
+	case stopping:
+		return stopQuiet
+	case f.growth == nil && !gone && quiet < lookEvery:
 		return 10 * time.Millisecond
 	case quiet < time.Second: // the Consumer closes open records when Idle says so
 		return 50 * time.Millisecond
 	case gone:
 		return 100 * time.Millisecond
-	case f.growth != nil:
+	case quiet < quietAfter:
 		return time.Second // waking up is what following a quiet file costs
 	}
-	return lookEvery
+	return 5 * time.Second
 }
 
 // follow has a tail on the file while it is live and we keep up with it.
-func (f *file) follow(now time.Time, ended bool) {
-	if f.growth != nil && (ended || f.r.off-f.growth.off > maxLead) {
+func (f *file) follow(now, last time.Time, ended bool) {
+	quiet := now.Sub(last) >= quietAfter
+	if f.growth != nil && (ended || f.r.off-f.growth.off > maxLead || quiet && f.env.tails.Load() >= maxTails) {
 		f.unfollow()
 		f.growAfter = now.Add(time.Second)
 	}
-	if f.growth != nil || ended || now.Before(f.growAfter) || !f.env.notify || !local(f.fd) {
+	if f.growth != nil || ended || quiet || now.Before(f.growAfter) || !f.env.notify || !local(f.fd) {
+		return
+	}
+	if f.env.tails.Add(1) > maxTails {
+		f.env.tails.Add(-1)
+		f.growAfter = now.Add(time.Second)
 		return
 	}
 	g, err := follow(f.fd, f.r.off)
 	if err != nil {
+		f.env.tails.Add(-1)
 		f.growAfter = now.Add(30 * time.Second)
 		f.log.Debug().Err(err).Msg("file cannot be followed by events; looking every 250 ms")
 		return
@@ -436,6 +450,7 @@ func (f *file) unfollow() {
 	if f.growth != nil {
 		f.growth.stop()
 		f.growth = nil
+		f.env.tails.Add(-1)
 	}
 }
 
@@ -444,11 +459,21 @@ func (f *file) setRetired(retired bool) bool {
 	if f.retired.Swap(retired) == retired {
 		return false
 	}
+	f.look()
+	return true
+}
+
+// changed reports whether the file is not as it was when it was last looked at.
+func (f *file) changed(info os.FileInfo) bool {
+	return info.Size() != f.size.Load() || info.ModTime().UnixNano() != f.mtime.Load()
+}
+
+// look has the file looked at now.
+func (f *file) look() {
 	select {
 	case f.wake <- struct{}{}:
-	default:
+	default: // about to
 	}
-	return true
 }
 
 func (f *file) snapshot() Stat {

@@ -69,6 +69,7 @@ type Files struct {
 	files map[string]*file // open ones, by key
 	busy  map[string]bool  // copies that a file is reading, by key
 
+	tails  atomic.Int64 // files followed by events
 	totals struct{ bytes, opened, rotations, truncations, lost, errors atomic.Int64 }
 }
 
@@ -182,7 +183,10 @@ func (m *Files) scan(ctx context.Context) {
 		m.before, m.globbed = m.globbed, now
 		m.discover()
 	}
-	live := map[string]bool{}
+	live, open := map[string]bool{}, map[string]*file{}
+	for _, f := range m.openFiles() {
+		open[f.key] = f
+	}
 	var found []*slot
 	infos := map[*slot]fs.FileInfo{}
 	for _, path := range slices.Sorted(maps.Keys(m.slots)) {
@@ -192,11 +196,14 @@ func (m *Files) scan(ctx context.Context) {
 			continue
 		}
 		live[s.key] = true
-		if !m.isOpen(s.key) && !now.Before(s.again) {
+		switch f := open[s.key]; {
+		case f != nil && f.changed(info):
+			f.look()
+		case f == nil && !m.isOpen(s.key) && !now.Before(s.again):
 			found, infos[s] = append(found, s), info
 		}
 	}
-	for _, f := range m.openFiles() {
+	for _, f := range open {
 		if f.setRetired(!live[f.key]) && !live[f.key] {
 			m.totals.rotations.Add(1)
 		}

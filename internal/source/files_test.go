@@ -310,6 +310,30 @@ func TestHoleAfterTruncation(t *testing.T) {
 	}
 }
 
+// Only some of many files are followed by events; all are read on, and the
+// stop does not wait for each.
+func TestManyFilesShareTails(t *testing.T) {
+	w := newWorld(t)
+	const n = maxTails + 50
+	for i := range n {
+		w.write(fmt.Sprintf("%d.txt", i), text(i, i+1))
+	}
+	r := w.start("*.txt")
+	w.want(0, n)
+	time.Sleep(600 * time.Millisecond)
+	if got := r.tails.Load(); got > maxTails || got == 0 && r.notify {
+		t.Errorf("%d tails", got)
+	}
+	for i := range n {
+		w.append(fmt.Sprintf("%d.txt", i), text(n+i, n+i+1))
+	}
+	w.want(0, 2*n)
+	r.stop()
+	if got := r.tails.Load(); got != 0 {
+		t.Errorf("%d tails are left", got)
+	}
+}
+
 func TestPartialLines(t *testing.T) {
 	both(t, func(t *testing.T, w *world, start func(...string) *run) {
 		half := numbered(0)[:20]

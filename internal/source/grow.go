@@ -14,6 +14,14 @@ import (
 // by line, slower than we read, and holds an unfinished line in memory.
 const maxLead = 1 << 20
 
+// maxTails is how many files are followed by events at a time: a tail costs a
+// descriptor, two goroutines and their buffers. Then files in which nothing
+// came for quietAfter make room for others; Files.scan sees those grow.
+const (
+	maxTails   = 256
+	quietAfter = time.Minute
+)
+
 // A growth tells when an open file has grown by a line. It rests on
 // github.com/nxadm/tail, which ends the whole process when it can't stat the
 // path that it follows: the path given to it is /proc/self/fd/N, where stat
