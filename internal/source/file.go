@@ -173,9 +173,10 @@ func (f *file) loop(ctx context.Context) error {
 			last = now
 			continue
 		case errors.Is(err, errHole):
-			if err := f.openAt(afterHole(f.fd), 1); err != nil {
+			if err := f.skipHole(); err != nil {
 				return err
 			}
+			last = now
 			continue
 		case err != nil && f.r.err == nil && err != io.EOF:
 			return nil // the Consumer's, who knows
@@ -280,6 +281,15 @@ func (f *file) markDrained() {
 	default:
 		close(f.drained)
 	}
+}
+
+// skipHole goes on behind the hole that comes next. It ends the line before it.
+func (f *file) skipHole() error {
+	if err := f.c.End(true); err != nil {
+		return nil // the next ReadOnce says so too
+	}
+	_, line := f.c.Resume()
+	return f.openAt(f.r.behind, line)
 }
 
 // rewritten ends the old content and begins the new one.

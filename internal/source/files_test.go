@@ -310,6 +310,32 @@ func TestHoleAfterTruncation(t *testing.T) {
 	}
 }
 
+// Behind a hole in the middle lines come at once, with their offsets.
+func TestHoleInTheMiddle(t *testing.T) {
+	both(t, func(t *testing.T, w *world, start func(...string) *run) {
+		const behind = 4 << 30
+		f, err := os.Create(w.path("a.log"))
+		w.check(err)
+		defer f.Close()
+		f.WriteString(text(0, 10))
+		r := start("a.log")
+		w.want(0, 10)
+		r.stop()
+		_, err = f.WriteAt([]byte(text(10, 11)), behind)
+		w.check(err)
+		start("a.log")
+		w.until("the line behind the hole", func() bool { return strings.Contains(strings.Join(w.lines(), ""), numbered(10)) })
+		for _, g := range w.all()[10:] {
+			if n := strings.Count(g.text, "\x00"); n > 4096 {
+				t.Errorf("%d NULs were read", n)
+			}
+		}
+		if g := w.all()[w.count()-1]; g.text != numbered(10) || g.offset != behind {
+			t.Errorf("got %.80q at %d", g.text, g.offset)
+		}
+	})
+}
+
 // Only some of many files are followed by events; all are read on, and the
 // stop does not wait for each.
 func TestManyFilesShareTails(t *testing.T) {

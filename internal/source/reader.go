@@ -15,8 +15,8 @@ import (
 // truncated, or rewritten in place.
 var errRewritten = errors.New("file was truncated or rewritten")
 
-// errHole says that the file begins with a hole: reading starts behind it.
-var errHole = errors.New("file begins with a hole")
+// errHole says that a hole comes next: reading goes on behind it.
+var errHole = errors.New("a hole comes next in the file")
 
 // A reader reads an open file by offset and notices when the content behind
 // its back is no longer what it has read. Rewriting may leave a file longer
@@ -31,6 +31,7 @@ type reader struct {
 	head    []byte    // first bytes, at most headSize
 	mark    []byte    // last bytes before off, at most markSize
 	scratch [headSize]byte
+	behind  int64 // with errHole: where the hole ends
 	err     error // of the last Read, unless io.EOF
 }
 
@@ -58,7 +59,7 @@ func (r *reader) Read(p []byte) (int, error) {
 			err = serr
 		} else if !r.same(n) {
 			err = errRewritten
-		} else if n > 0 && r.off == 0 && p[0] == 0 && afterHole(r.f) > 0 {
+		} else if n = r.beforeHole(p[:n]); n == 0 && err == nil {
 			err = errHole
 		}
 	}
@@ -141,15 +142,39 @@ func (r *reader) position(path, input string, offset, line int64) position {
 	return p
 }
 
-// afterHole returns where data starts. A writer that does not append leaves a
-// hole at the beginning of a file that was truncated under it, which may be
+// beforeHole returns how many of the bytes just read, p, come before a hole
+// that reaches beyond them, or with which the file begins. A writer that does
+// not append leaves one in a file that was truncated under it, and it may be
 // gigabytes of NULs.
-func afterHole(f *os.File) int64 {
-	off, err := unix.Seek(int(f.Fd()), 0, unix.SEEK_DATA)
-	if err != nil {
+func (r *reader) beforeHole(p []byte) int {
+	n := len(p)
+	if n == 0 {
 		return 0
 	}
-	return off
+	if r.off == 0 && p[0] == 0 {
+		if r.behind = r.dataFrom(0); r.behind > 0 {
+			return 0
+		}
+	}
+	if end := r.off + int64(n); p[n-1] == 0 {
+		if r.behind = r.dataFrom(end); r.behind > end {
+			return len(bytes.TrimRight(p, "\x00"))
+		}
+	}
+	return n
+}
+
+// dataFrom returns where data comes next at the offset or behind it: at the
+// end of the file as it was last looked at, if there is none.
+func (r *reader) dataFrom(off int64) int64 {
+	data, err := unix.Seek(int(r.f.Fd()), off, unix.SEEK_DATA)
+	switch {
+	case errors.Is(err, unix.ENXIO):
+		return max(off, r.size)
+	case err != nil: // the file system does not tell
+		return off
+	}
+	return data
 }
 
 // lineStart returns the offset of the beginning of the last, unterminated line
