@@ -305,6 +305,9 @@ func (m *Files) take(ctx context.Context, s *slot, info fs.FileInfo) {
 		return
 	}
 	delete(m.warned, s.path)
+	if !m.started && s.in.start == FromCheckpoint {
+		m.tellPacked(s, real)
+	}
 	for _, g := range m.generations(s, real, fd) {
 		if gfd, err := openRegular(g.path); err == nil {
 			m.spawn(ctx, s, gfd, g.key, g.path, FromCheckpoint).setRetired(true)

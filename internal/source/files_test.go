@@ -162,6 +162,36 @@ func TestRotationsWhileDown(t *testing.T) {
 	w.never(time.Second)
 }
 
+// Down across two rotations, the older generation is packed: it can't be read
+// on, but that is said once and counted.
+func TestGenerationPackedWhileDown(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.log", text(0, 10))
+	r := w.start("a.log")
+	w.want(0, 10)
+	r.stop()
+	time.Sleep(20 * time.Millisecond)
+	w.append("a.log", text(10, 20))
+	w.rename("a.log", "a.log.2")
+	w.write("a.log.1", text(20, 30))
+	time.Sleep(20 * time.Millisecond)
+	w.write("a.log", text(30, 40))
+	if out, err := exec.Command("gzip", w.path("a.log.2")).CombinedOutput(); err != nil {
+		t.Skipf("gzip: %v %s", err, out)
+	}
+	r = w.start("a.log")
+	w.until("the other generations", func() bool { return w.count() == 30 })
+	if got := r.Totals().LostBytes; got != int64(len(text(10, 20))) {
+		t.Errorf("%d bytes are counted as lost", got)
+	}
+	r.stop()
+	w.start("a.log")
+	w.never(time.Second)
+	if n := strings.Count(w.log.String(), "lines are missed"); n != 1 {
+		t.Errorf("%d warnings: %s", n, w.log.String())
+	}
+}
+
 func TestCopyTruncate(t *testing.T) {
 	for name, input := range map[string]string{"path": "a.log", "glob that matches the copies": "a.log*", "directory": "."} {
 		t.Run(name, func(t *testing.T) {
