@@ -434,14 +434,14 @@ func (f *file) pause(quiet time.Duration, gone, stopping bool) time.Duration {
 // follow has a tail on the file while it is live and we keep up with it.
 func (f *file) follow(now, last time.Time, ended bool) {
 	quiet := now.Sub(last) >= quietAfter
-	if f.growth != nil && (ended || f.r.off-f.growth.off > maxLead || quiet && f.env.tails.Load() >= maxTails) {
+	if f.growth != nil && (ended || f.r.off-f.growth.off > maxLead || quiet && f.env.tails.Load() >= f.env.maxTails) {
 		f.unfollow()
 		f.growAfter = now.Add(time.Second)
 	}
 	if f.growth != nil || ended || quiet || now.Before(f.growAfter) || !f.env.notify || !local(f.fd) {
 		return
 	}
-	if f.env.tails.Add(1) > maxTails {
+	if f.env.tails.Add(1) > f.env.maxTails {
 		f.env.tails.Add(-1)
 		f.growAfter = now.Add(time.Second)
 		return

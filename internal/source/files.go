@@ -47,6 +47,8 @@ type Files struct {
 	lateWait  time.Duration // a file that was rotated away is finished when nothing came for so long
 	holdLimit time.Duration // a deleted file is closed by then whatever comes: it holds the disk's space
 	notify    bool          // inotify can be had
+	maxFiles  int           // so many may be open, as descriptors are limited
+	maxTails  int64         // so many of them may be followed by events
 	tryNotify func() error
 
 	ready    chan struct{}
@@ -61,6 +63,7 @@ type Files struct {
 	listings map[string][]os.DirEntry // directories read during this scan
 	newest   map[string]time.Time     // what is known of each path, gathered during this scan: when its newest file was written
 	warned   map[string]string        // by path: the last complaint, not to be repeated
+	left     int                      // files that were not opened in the last scan, for want of descriptors
 	fifos    map[string]bool
 	finished map[string]*file // rotated away and read to the end, by key, as long as they are where they were
 	lastScan atomic.Int64
@@ -97,13 +100,32 @@ func NewFiles(opt Options, open Open, pos Positions, log zerolog.Logger) (*Files
 	if err != nil {
 		return nil, err
 	}
-	return &Files{
+	m := &Files{
 		opt: opt, inputs: inputs, open: open, pos: pos, log: log,
 		lateWait: 5 * time.Second, holdLimit: 50 * time.Second, tryNotify: startInotify,
 		ready: make(chan struct{}), ended: make(chan *file),
 		slots: map[string]*slot{}, files: map[string]*file{}, busy: map[string]bool{}, warned: map[string]string{}, fifos: map[string]bool{}, finished: map[string]*file{}, listings: map[string][]os.DirEntry{},
 		swept: time.Now(), // not at once: a volume may not be mounted yet
-	}, nil
+	}
+	m.limit(descriptors())
+	return m, nil
+}
+
+// limit shares out the descriptors that a process may have: some stay for
+// others, such as connections to where events go.
+func (m *Files) limit(descriptors uint64) {
+	n := int(min(descriptors, 1<<30))
+	m.maxTails = int64(min(maxTails, n/8))
+	m.maxFiles = n - int(m.maxTails) - min(64, n/2)
+}
+
+// descriptors is how many this process may have.
+func descriptors() uint64 {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return 1024
+	}
+	return l.Cur
 }
 
 // Ready is closed when all files that exist at the start have been opened.
@@ -220,9 +242,15 @@ func (m *Files) scan(ctx context.Context) {
 		}
 		return 1
 	})
+	left := 0
 	for _, s := range found {
+		if m.countOpen() >= m.maxFiles {
+			left++
+			continue
+		}
 		m.take(ctx, s, infos[s])
 	}
+	m.tellLeft(left)
 	if !m.started {
 		m.recall()
 	}
@@ -235,6 +263,21 @@ func (m *Files) scan(ctx context.Context) {
 		m.swept = now
 		m.sweep()
 	}
+}
+
+// tellLeft tells how many files wait until others are finished, when that has changed.
+func (m *Files) tellLeft(files int) {
+	if files == m.left {
+		return
+	}
+	m.left = files
+	if files == 0 {
+		m.log.Info().Msg("all files are read now")
+		return
+	}
+	m.totals.errors.Add(1)
+	m.log.Warn().Int("files", files).Int("open", m.maxFiles).
+		Msg("files are not read: the limit of open descriptors allows no more; raise it (ulimit -n, LimitNOFILE= in a unit)")
 }
 
 // discover makes slots of what the inputs name now.
@@ -702,6 +745,12 @@ func (m *Files) openFiles() []*file {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Values(m.files))
+}
+
+func (m *Files) countOpen() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.files)
 }
 
 // Stats returns what can be told of the open files, by path.

@@ -390,6 +390,26 @@ func TestManyFilesShareTails(t *testing.T) {
 	}
 }
 
+// More files than descriptors: that is said once, descriptors stay for others,
+// and files whose turn has come are read.
+func TestMoreFilesThanDescriptors(t *testing.T) {
+	w := newWorld(t)
+	for i := range 10 {
+		w.write(fmt.Sprintf("%d.txt", i), text(i, i+1))
+	}
+	r := w.startWith(inputsOf("*.txt"), func(m *Files) { m.limit(16) }) // 8 stay, 2 for tails
+	w.want(0, 6)
+	w.never(600 * time.Millisecond)
+	if n := strings.Count(w.log.String(), "files are not read"); n != 1 || !strings.Contains(w.log.String(), `"files":4,`) {
+		t.Errorf("%d warnings: %s", n, w.log.String())
+	}
+	for i := range 4 {
+		w.check(os.Remove(w.path(fmt.Sprintf("%d.txt", i))))
+	}
+	w.want(0, 10)
+	r.stop()
+}
+
 func TestPartialLines(t *testing.T) {
 	both(t, func(t *testing.T, w *world, start func(...string) *run) {
 		half := numbered(0)[:20]

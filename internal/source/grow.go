@@ -14,8 +14,8 @@ import (
 // by line, slower than we read, and holds an unfinished line in memory.
 const maxLead = 1 << 20
 
-// maxTails is how many files are followed by events at a time: a tail costs a
-// descriptor, two goroutines and their buffers. Then files in which nothing
+// maxTails is how many files are followed by events at a time, at most: a tail
+// costs a descriptor, two goroutines and their buffers. Then files in which nothing
 // came for quietAfter make room for others; Files.scan sees those grow.
 const (
 	maxTails   = 256
