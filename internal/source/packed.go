@@ -1,13 +1,12 @@
 package source
 
 import (
+	"compress/gzip"
 	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/klauspost/compress/gzip"
 )
 
 // tellPacked tells of generations that were packed while we were not running,
